@@ -13,19 +13,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from redqueen.adapters.hall_of_fame import Entry, opponents
+from redqueen.config import Config
 from redqueen.engine import Engine
 from redqueen.evolve.generation import Child, admit_fittest, replace_weakest
 from redqueen.evolve.probe import probe_figures, probe_students
 from redqueen.evolve.selection import internal_fitness, rank_frac
 from redqueen.learn.distillation import Distilled, examples_of, fine_tune, select_answers
 from redqueen.learn.rewards import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
-from redqueen.learn.schedule import tunings
 from redqueen.match import pair, preference, with_hall_of_fame
 from redqueen.propose import curriculum, proposing
 from redqueen.propose.buffer import outside_niches
 from redqueen.propose.filters import check_allowed, reject_duplicates, reject_held_out, reject_too_long
 from redqueen.propose.proposing import Proposal
-from redqueen.records import Birth, Crowding, Individual, Match, Rejection, Task, UpdateStats
+from redqueen.records import Birth, Crowding, Individual, Match, Rejection, Task, Tuning, UpdateStats
 from redqueen.solve import (
     Game,
     GradedAttempts,
@@ -254,6 +254,23 @@ def learn(
         broken=(state.broken - stepped) | not_finite,
     )
     return state, LearnResult(tuple(games), crowding, credit, tuple(updates))
+
+
+def tunings(individuals: Sequence[Individual], step: int, config: Config) -> dict[int, Tuning]:
+    """Return by slot what each member is stepped with: the learning rate of ``step`` times its gene, and a temperature.
+
+    The learner's own temperature is the solver's.
+    """
+    rate = config.learn.learning_rate * config.learn.rate_frac(step, config.run.num_steps)
+    heat = config.propose_temperature / config.solve.temperature
+    return {
+        i.slot: Tuning(
+            rate * i.genes.learning_rate,
+            i.genes.temperature * (heat if i.role == "teacher" else 1.0),
+            num_updates=config.learn.updates_per_step,
+        )
+        for i in individuals
+    }
 
 
 def update_ratings(

@@ -23,9 +23,9 @@ from redqueen.domains.registry import grade
 from redqueen.errors import UserError
 from redqueen.evaluate.evalplus import with_stand_in
 from redqueen.evaluate.judging import definitions
-from redqueen.learn.rewards import student_reward
+from redqueen.learn.rewards import student_reward, well_formed
 from redqueen.verifying import open_sandbox
-from redqueen_sandbox import Sandbox, well_formed
+from redqueen_sandbox import Sandbox
 from redqueen_sandbox.unit_tests import UnitTest, UnitTester
 
 if TYPE_CHECKING:

@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 from redqueen_sandbox.errors import UserError
-from redqueen_sandbox.records import VERDICTS, Grade, Limits, Program, Result, well_formed
+from redqueen_sandbox.records import VERDICTS, Grade, Limits, Program, Result
 
 if TYPE_CHECKING:
     from redqueen_sandbox.sandbox import Sandbox
 
-__all__ = ["VERDICTS", "Grade", "Limits", "Program", "Result", "Sandbox", "UserError", "well_formed"]
+__all__ = ["VERDICTS", "Grade", "Limits", "Program", "Result", "Sandbox", "UserError"]
 
 
 def __getattr__(name: str) -> Any:

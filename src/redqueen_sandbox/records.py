@@ -28,17 +28,6 @@ class Grade:
     lost: bool = False
 
 
-_ILL_FORMED = frozenset({"unparsable", "invalid-input", "syntax", "forbidden", "infra"})
-
-
-def well_formed(grade: Grade) -> bool:
-    """Tell whether the answer could be tried at all: a wrong answer is well formed, an unreadable one is not.
-
-    Lost grades are neither; ask ``grade.lost`` first.
-    """
-    return grade.verdict not in _ILL_FORMED
-
-
 @dataclass(frozen=True)
 class Limits:
     """What one program may use. All values are ours; the reasons are in ``docs/sandbox.md``."""

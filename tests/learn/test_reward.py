@@ -5,9 +5,8 @@ import math
 import pytest
 
 from redqueen.config import LearnConfig
-from redqueen.learn.rewards import beyond_chance, diversity_reward, student_reward, teacher_reward
+from redqueen.learn.rewards import beyond_chance, diversity_reward, student_reward, teacher_reward, well_formed
 from redqueen.records import Crowding, Grade
-from redqueen_sandbox import well_formed
 
 
 def test_an_invalid_proposal_costs_its_teacher_one() -> None:

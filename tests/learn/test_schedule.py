@@ -4,12 +4,12 @@ import pytest
 
 from redqueen.config import LearnConfig, parse_config
 from redqueen.errors import UserError
-from redqueen.learn.schedule import rate_frac, tunings
+from redqueen.loop import tunings
 from redqueen.records import Genes, Individual, Rating
 
 
 def fracs(steps: tuple[int, ...], num_steps: int = 120, **fields: object) -> list[float]:
-    return [rate_frac(step, LearnConfig(**fields), num_steps) for step in steps]
+    return [LearnConfig(**fields).rate_frac(step, num_steps) for step in steps]
 
 
 def test_without_a_schedule_the_rate_is_the_same_at_every_step() -> None:

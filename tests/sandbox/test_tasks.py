@@ -9,8 +9,9 @@ import pytest
 
 from redqueen.domains import registry
 from redqueen.domains.code.measures import measure
+from redqueen.learn.rewards import well_formed
 from redqueen.records import Candidate, Grade, Rejection, Task
-from redqueen_sandbox import Limits, Program, Sandbox, well_formed
+from redqueen_sandbox import Limits, Program, Sandbox
 from redqueen_sandbox.programs import Rules
 
 PLUS_ONE = "def f(x):\n    return x + 1"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
 from redqueen.config.episodes import Section
+
+FLOOR_FRAC = 0.05
+"""Share of the learning rate that is left at the end of a decay (ours): members still follow their opponents."""
 
 
 class LearnConfig(Section):
@@ -19,7 +23,7 @@ class LearnConfig(Section):
     """Of AdamW. Ours: unknown in the paper; AZR has 1e-6 for full fine-tuning, LoRA wants 10 to 100 times that. Left
     open, ``fit_to_base`` in ``redqueen/fitting.py`` sets it by the size of the base, for a larger one needs less: 2e-3
     (embedded, if no section but run and model is set), 3e-4, 1e-4, and 2e-5 from three billion parameters.
-    ``learn/schedule.py`` lets it decay; ``loop.learn`` hands it to ``learn/torch_learner.py``. Students that are
+    It decays by ``rate_frac``; ``tunings`` in ``loop.py`` hands it to ``learn/torch_learner.py``. Students that are
     distilled learn at ``distill.learning_rate``."""
     decay: Literal["constant", "linear", "cosine"] = "constant"
     """How the learning rate falls between ``decay_from_step`` and ``decay_to_step``. Ours: readers name no schedule; a
@@ -69,6 +73,19 @@ class LearnConfig(Section):
         if 0 < self.decay_to_step <= self.decay_from_step:
             raise ValueError("decay_to_step must be above decay_from_step, or 0 for the run's last step")
         return self
+
+    def rate_frac(self, step: int, num_steps: int) -> float:
+        """Return the share of the learning rate that holds at ``step`` (from 1) of a run of ``num_steps``.
+
+        1 up to ``decay_from_step``, the floor f from ``decay_to_step`` on; between them, with t the share of the way,
+        linear 1 - (1 - f) t and cosine f + (1 - f) (1 + cos(pi t)) / 2. Source: ours (common practice).
+        """
+        if self.decay == "constant":
+            return 1.0
+        start, end = self.decay_from_step, self.decay_to_step or num_steps
+        way = min(1.0, max(0.0, (step - start) / max(1, end - start)))
+        left = 1.0 - way if self.decay == "linear" else (1.0 + math.cos(math.pi * way)) / 2.0
+        return FLOOR_FRAC + (1.0 - FLOOR_FRAC) * left
 
 
 OPERATORS = (*(f"M{i}" for i in range(1, 7)), *(f"X{i}" for i in range(1, 10)), "copy_parent", "linear_0_5")

@@ -22,7 +22,6 @@ from redqueen.learn.advantages import SMALLEST_STD, advantages
 from redqueen.propose.proposing import Proposal
 from redqueen.records import Crowding, Grade, Rejection, Rollout, Task
 from redqueen.solve import GradedAttempts
-from redqueen_sandbox import well_formed
 
 INVALID_REWARD = -1.0
 CORRECT_REWARD = 1.0
@@ -59,6 +58,17 @@ def diversity_reward(reward: float, solve_frac: float, crowding: Crowding, confi
     if solve_frac > 0:
         reward += config.novelty_bonus * crowding.novelty - config.size_guard_frac * crowding.size_hardness
     return max(INVALID_REWARD, reward - config.crowding_penalty * crowding.crowd_frac)
+
+
+_ILL_FORMED = frozenset({"unparsable", "invalid-input", "syntax", "forbidden", "infra"})
+
+
+def well_formed(grade: Grade) -> bool:
+    """Tell whether the answer could be tried at all: a wrong answer is well formed, an unreadable one is not.
+
+    Lost grades are neither; ask ``grade.lost`` first.
+    """
+    return grade.verdict not in _ILL_FORMED
 
 
 def student_reward(grade: Grade, well_formed: bool) -> float:

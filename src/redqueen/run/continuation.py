@@ -14,7 +14,6 @@ from redqueen.errors import UserError, command
 from redqueen.files import apply_override, write_whole
 from redqueen.journal import Journal, read
 from redqueen.journal.schema import CHOSEN, UNLISTED_TOKENS
-from redqueen.learn.schedule import rate_frac
 from redqueen.run.store import CONFIG
 
 if TYPE_CHECKING:
@@ -165,7 +164,7 @@ def rate_change(before: Config, after: Config, step: int) -> str:
 
     It does when the rate decays to the run's last step (``learn.decay_to_step`` 0).
     """
-    was, now = (rate_frac(step + 1, after.learn, config.run.num_steps) for config in (before, after))
+    was, now = (after.learn.rate_frac(step + 1, config.run.num_steps) for config in (before, after))
     if was == now:
         return ""
     return (

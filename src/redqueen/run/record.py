@@ -19,12 +19,12 @@ from redqueen.evolve.health import proposing_distances, solving_distances, warni
 from redqueen.evolve.selection import internal_fitness
 from redqueen.journal import AttemptRecord, CandidateRecord, Journal, MatchRecord, StepWriter, TaskRecord
 from redqueen.journal.untrusted import Row
+from redqueen.learn.rewards import well_formed
 from redqueen.loop import StepReport
 from redqueen.propose.buffer import behaviour_key, program_key
 from redqueen.propose.curriculum import curriculum_metrics
 from redqueen.records import Individual, Rejection, Role, Task
 from redqueen.state import State
-from redqueen_sandbox import well_formed
 
 NAN = float("nan")
 
