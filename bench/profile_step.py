@@ -1,9 +1,10 @@
-"""Where the time of a step goes: seconds of each part, and the share of the bound that matrix products set.
+"""Where the time of a step goes: seconds of each part, and the share of each phase that is spent in matrix products.
 
 Every round plays the same phases from the same adapters: propose, solve, learn, distill. With ``--against`` another
 checkout plays them too, round by round in turn, so that each change is measured in the same way. Seconds are those of
-the process's threads, which other work on the machine hardly changes; ``--wall`` tells elapsed ones. Prints a table
-and, as its last line, JSON.
+the process's threads, which other work on the machine hardly changes; ``--wall`` tells elapsed ones. The shares are
+from a last round under torch's profiler: products of two matrices are the base's, batched ones those of the members'
+factors and of attention. Prints a table and, as its last line, JSON.
 
     python bench/profile_step.py [--config configs/maths.toml] [--set model.base=FOLDER] [--against CHECKOUT]
         [--rounds 5] [--proposals 48] [--lanes 1] [--wall]
@@ -24,12 +25,11 @@ from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 
-import torch
 from _shared import median_ratio, print_result, print_table
+from torch.profiler import ProfilerActivity, profile
 
 from redqueen import loop
 from redqueen.adapters import torch_sampler
-from redqueen.adapters.base import Base
 from redqueen.adapters.torch_sampler import TorchSampler
 from redqueen.config import load_config
 from redqueen.engine import Engine, open_engine
@@ -79,16 +79,24 @@ class Times:
         setattr(owner, function, timed)
 
 
-def matrix_rate(base: Base, clock: Callable[[], float]) -> float:
-    """Return the multiply-adds a second of a product of 1,024 rows with the widest weights, in the compute dtype."""
-    linear = [m for m in base.model.modules() if isinstance(m, torch.nn.Linear) and m is not base.head]
-    weight = max((m.weight for m in linear), key=lambda w: w.numel()).detach()
-    rows = torch.randn(1024, weight.shape[1]).to(weight.dtype)
-    began, count = clock(), 0
-    while clock() - began < 0.3:
-        torch.nn.functional.linear(rows, weight)
-        count += 1
-    return count * 1024 * weight.numel() / (clock() - began)
+PRODUCTS = {"matrix": ("aten::mm", "aten::addmm"), "batched": ("aten::bmm", "aten::baddbmm")}
+
+
+class Shares(Times):
+    """The share of each phase that is spent in products, in place of its seconds."""
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        if name in [part for _, _, part in PARTS]:  # within a phase
+            yield
+            return
+        with profile(activities=[ProfilerActivity.CPU]) as profiled:
+            began = time.perf_counter()
+            yield
+            seconds = time.perf_counter() - began
+        own = {one.key: one.self_cpu_time_total for one in profiled.key_averages()}
+        for kind, names in PRODUCTS.items():
+            self.seconds[f"{name} {kind}"] = sum(own.get(op, 0.0) for op in names) / seconds / 1e6
 
 
 def play(engine: Engine, state: State, times: Times) -> None:
@@ -132,13 +140,20 @@ def serve(options: argparse.Namespace) -> None:
         times = Times(clock)
         for owner, function, name in PARTS:
             times.wrap(owner, function, name)
-        base = engine.learner.base  # type: ignore[attr-defined]
-        size = sum(m.weight.numel() for m in base.model.modules() if isinstance(m, torch.nn.Linear))
-        for _ in sys.stdin:
-            times.seconds.clear()
-            play(engine, state, times)
-            bound = size / matrix_rate(base, clock)  # seconds a token and pass; now, while no other process computes
-            print(json.dumps({"seconds": times.seconds, "tokens": times.tokens, "bound": bound}), flush=True)
+        for line in sys.stdin:
+            found = Shares(clock) if line.startswith("shares") else times
+            found.seconds.clear()
+            play(engine, state, found)
+            print(json.dumps({"seconds": found.seconds, "tokens": found.tokens}), flush=True)
+
+
+def ask(worker: subprocess.Popen[str], line: str) -> dict[str, dict[str, float]]:
+    """Have a worker play one round; return its figures. The profiler writes lines of its own before them."""
+    assert worker.stdin and worker.stdout
+    worker.stdin.write(f"{line}\n")
+    worker.stdin.flush()
+    found: dict[str, dict[str, float]] = json.loads(next(line for line in worker.stdout if line.startswith("{")))
+    return found
 
 
 def main() -> None:
@@ -173,25 +188,22 @@ def main() -> None:
     rounds: dict[str, list[dict[str, dict[str, float]]]] = {name: [] for name in workers}
     for number in range(options.rounds + 1):
         for name, worker in workers.items():
-            assert worker.stdin and worker.stdout
-            worker.stdin.write("\n")
-            worker.stdin.flush()
-            found = json.loads(worker.stdout.readline())
+            found = ask(worker, "round")
             if number:  # the first round warms up
                 rounds[name].append(found)
+    shares = ask(workers["now"], "shares")["seconds"]
     for worker in workers.values():
         worker.communicate()
     rows, result = [], {}
     for part in rounds["now"][0]["seconds"]:
         of = {name: [one["seconds"].get(part, float("nan")) for one in own] for name, own in rounds.items()}
-        last = rounds["now"][-1]
-        tokens = last["tokens"].get(part, 0)
+        tokens = rounds["now"][-1]["tokens"].get(part, 0)
         seconds = statistics.median(of["now"])
-        share = tokens * float(last["bound"]) / seconds if tokens else float("nan")  # type: ignore[arg-type]
+        products = {kind: shares.get(f"{part} {kind}", float("nan")) for kind in PRODUCTS}
         gain = median_ratio(of["before"], of["now"]) if "before" in of else float("nan")
-        result[part] = {"seconds": seconds, "tokens": tokens, "share_of_bound": share, "times_as_fast": gain}
-        rows.append([part, seconds, tokens / seconds, 100 * share, gain])
-    print_table(["part", "seconds", "tokens/s", "% of bound", "x before"], rows)
+        result[part] = {"seconds": seconds, "tokens": tokens, "products": products, "times_as_fast": gain}
+        rows.append([part, seconds, tokens / seconds, *(100 * share for share in products.values()), gain])
+    print_table(["part", "seconds", "tokens/s", *(f"% {kind}" for kind in PRODUCTS), "x before"], rows)
     print_result({"parts": result})
 
 
