@@ -44,8 +44,8 @@ def reward_fn(
 ) -> Reward:
     """Return a reward for answers to the tasks of ``task_rows``: 1 right, -0.5 wrong, -1 unreadable (as students earn).
 
-    ``tokenizer`` is needed where the format's marks are special tokens, which trainers leave out of the text (the
-    embedded base's are). A completion came to its end there if it holds an end token of the tokenizer or of the
+    ``tokenizer`` is needed to tell answers that were cut off, and where the format's marks are special tokens, which
+    trainers leave out of the text. A completion came to its end if it holds an end token of the tokenizer or of the
     generation config, or if its last token is another control token. ``config``: its section ``verify`` sets
     workers and limits. The sandbox starts at the first call of each process and ends with the function.
     Raises UserError where there is none; the function raises it for columns that are not tasks of the format.

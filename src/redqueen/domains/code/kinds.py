@@ -90,7 +90,7 @@ INDUCTION = replace(
     name="code_f",
     shown=Shown(
         "code_f (write the program)",
-        "The student sees the pairs marked so and is asked for the program, which is then tried on all of them.",
+        "The student sees the pairs marked so and is asked for the program, which is then tried on the others.",
         PAIR,
     ),
     words={
