@@ -1,5 +1,7 @@
 """The precision that `model.precision = auto` means, on processors with and without bfloat16 of their own."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -12,6 +14,7 @@ from redqueen.config import Config
 def on_a_processor(monkeypatch: pytest.MonkeyPatch, machine: str, *able: str) -> None:
     monkeypatch.setattr(precision.platform, "machine", lambda: machine)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: "amx" in able)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: "avx512_bf16" in able)
 
 
 def test_a_processor_with_amx_is_given_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,6 +29,17 @@ def test_a_processor_without_amx_is_given_float32_and_so_is_its_plan(
     on_a_processor(monkeypatch, "x86_64")
     assert choose_precision("auto", "cpu") == "fp32"
     assert not work_of(Config.model_validate({"run": {"device": "cpu"}}), {}).bf16
+
+
+@pytest.mark.parametrize(("vendor", "chosen"), [("AuthenticAMD", "bf16"), ("GenuineIntel", "fp32"), (None, "fp32")])
+def test_avx512_bf16_alone_is_fast_on_amds_processors(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, vendor: str | None, chosen: str
+) -> None:
+    on_a_processor(monkeypatch, "x86_64", "avx512_bf16")
+    monkeypatch.setattr(precision, "CPU_INFO", tmp_path / "cpuinfo")
+    if vendor:
+        (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nvendor_id\t: {vendor}\n")
+    assert choose_precision("auto", "cpu") == chosen
 
 
 def test_a_gpu_is_given_bfloat16_whatever_the_processor_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ class ModelConfig(Section):
     """``embedded``, a model folder, a GGUF file, or a name on the hub. Ours: runs without a download; the paper
     has Qwen2.5-Coder-7B, as in ``configs/paper-7b.toml``."""
     precision: Literal["auto", "bf16", "fp32"] = "auto"
-    """Precision of the base's products; auto: bf16 on a GPU and on a processor that has instructions for it, else fp32,
+    """Precision of the base's products; auto: bf16 on a GPU and on a processor that multiplies it faster, else fp32,
     and a run keeps what it began with. Ours: whichever is fast (bench/results/precision.md); adapters and moments are
     fp32, which keeps small steps."""
     prompt_format: Literal["auto", "compact", "compact-forced", "chat", "plain", "r1", "fewshot", "fewshot-trace"] = (
