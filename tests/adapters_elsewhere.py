@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 from processes import APART
 from torch import Tensor
@@ -56,9 +55,6 @@ class StoreElsewhere:
 
     def forget(self, slot: int) -> None:
         self.pipe.ask("store", "forget", slot)
-
-    def publish(self, slot: int, folder: Path) -> Path:
-        return self.pipe.ask("store", "publish", slot, folder)
 
     def state_dict(self) -> dict[str, Tensor]:
         return self.pipe.ask("store", "state_dict")

@@ -177,7 +177,7 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
         report=report,
     )
     store = TorchStore(bank, learner)
-    fleet = open_fleet(config, bank, store, tokenizer, limits) if elsewhere else None
+    fleet = open_fleet(config, bank, tokenizer, limits) if elsewhere else None
 
     fused = None if fleet else fused_decoder(bank)
     usual_stops, ends = choose_format(config).stops, end_tokens(tokenizer, bank.base.model.generation_config)

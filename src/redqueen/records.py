@@ -100,6 +100,8 @@ class Task:
     canonical: of a program its arguments and values; of an equation its solution. There are as many of each, one at
     least; an input is "" where nothing belongs to it. Where ``num_shown`` is not 0, the solver is shown that many pairs
     of input and output, and the rest are hidden. ``chance`` in [0, 1) is the share of guesses that would be right.
+    ``signature`` is a digest of what a program gives for the inputs and for others like them, "" where that tells
+    little.
     """
 
     id: str
@@ -113,6 +115,7 @@ class Task:
     num_shown: int = 0
     protection: str = ""
     chance: float = 0.0
+    signature: str = ""
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def check_loss(config: Config, when: str, calls: Callable[[Fate], list[int]]) ->
     undisturbed = Fate()
     stats, state = play(sharded_adapters(config, LossyHost(config, undisturbed)))
     assert set(undisturbed.methods) == {
-        "about",
+        "limits",
         "genotype",
         "load",
         "reset",

@@ -12,6 +12,7 @@ from redqueen.adapters.peft import read_adapter
 from redqueen.errors import UserError
 from redqueen.learn.torch_learner import TorchLearner, TorchStore
 from redqueen.records import Completion, Rollout
+from redqueen.remote.versions import Versions
 
 COMPLETIONS = (Completion((3, 4), (-1.0, -1.0), 1.0, True), Completion((5, 6), (-1.0, -1.0), 1.0, True))
 
@@ -48,17 +49,18 @@ def test_a_copy_is_the_same_adapter_and_a_founder_is_drawn_from_its_seed_alone()
 
 def test_a_published_version_has_a_name_of_its_own_and_is_written_once(tmp_path: Path) -> None:
     store = learned_store()
-    first = store.publish(0, tmp_path)
+    versions = Versions(store.bank, str(tmp_path))
+    first = versions.of(0)
     written = first.stat().st_ctime_ns
     factors = store.bank.flat[0].numpy().tobytes()
     assert first.name == f"slot-0-{sha256(factors).hexdigest()[:16]}"
-    assert store.publish(0, tmp_path) == first and first.stat().st_ctime_ns == written
+    assert versions.of(0) == first and first.stat().st_ctime_ns == written
     read, own = read_adapter(first).genotype, store.genotype(0)
     assert all(torch.equal(a, own.factors[name][0]) for name, (a, _) in read.factors.items())
     assert all(torch.equal(b, own.factors[name][1]) for name, (_, b) in read.factors.items())
     store.learner.update([Rollout(0, (1, 2), COMPLETIONS, (-1.0, 1.0))])
-    second = store.publish(0, tmp_path)
-    assert second != first and sorted(tmp_path.iterdir()) == sorted([first, second])
+    second = versions.of(0)
+    assert second != first and sorted(versions.root.iterdir()) == sorted([first, second])
 
 
 def test_a_state_comes_back_whole_and_that_of_another_population_is_refused() -> None:

@@ -1,9 +1,14 @@
 """Refusing what was asked before."""
 
+from dataclasses import replace
+
+from redqueen.domains.code.checking import signature
 from redqueen.domains.code.kinds import IDENTITY
+from redqueen.domains.registry import check
 from redqueen.propose.buffer import TaskBuffer, task_key
 from redqueen.propose.filters import reject_duplicates
 from redqueen.records import Candidate, Rejection, Task
+from redqueen_sandbox import Sandbox
 
 DOUBLE = "def f(x):\n    return x * 2\n"
 RENAMED = "def f(n):\n    return n * 2\n"
@@ -38,6 +43,30 @@ def test_the_same_program_asked_in_another_way_is_another_task() -> None:
     assert (
         reasons([task("a"), task("b", kind="code_i"), task("c", input_="3")], [task("old", input_="9")]) == ["ok"] * 3
     )
+
+
+def test_another_program_that_gives_the_same_for_these_inputs_and_others_is_a_duplicate(verifier: Sandbox) -> None:
+    total = "def f(x):\n    return sum(x)\n"
+    others = {
+        "def f(x):\n    n = 0\n    for i in x:\n        n += i\n    return n\n": "duplicate",
+        "def f(x):\n    return sum(x[::-1]) + 0\n": "duplicate",
+        "def f(x):\n    return sum(x) if len(x) == 3 else 0\n": "ok",
+        "def f(x):\n    return sum(set(x))\n": "ok",
+        "def f(x):\n    return [1, 2, 4, sum(x)][-1]\n": "duplicate",
+    }
+    asked = [replace(candidate(str(i)), code=code, inputs=("[1, 2, 4]",)) for i, code in enumerate([total, *others])]
+    first, *judged = check(asked, verifier)
+    elsewhere = check([replace(one, inputs=("[5, 1, 7]",)) for one in asked[1:]], verifier)
+    buffer = TaskBuffer(8).add([one for one in [first] if isinstance(one, Task)])
+    for found, wanted in ((judged, [*others.values()]), (elsewhere[:1], ["ok"])):
+        result = reject_duplicates(asked[1 : 1 + len(found)], found, buffer.asked)
+        assert [getattr(one, "reason", "ok") for one in result] == wanted
+
+
+def test_few_or_like_outputs_tell_programs_apart_by_their_text_alone() -> None:
+    assert signature(["1", "2", "3", "4", "1", "1", "1"]) == signature(["1", "2", "3"] * 5) == ""
+    assert signature(["1", "2", "3", "4"] * 2) == signature(("1", "2", "3", "4") * 2) != ""
+    assert signature(["1", "2", "3", "4"] * 2) != signature(["1", "2", "4", "3"] * 2)
 
 
 def test_what_was_rejected_already_keeps_its_reason_and_blocks_nothing() -> None:

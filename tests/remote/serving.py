@@ -124,7 +124,7 @@ def opened(store: TorchStore, *servers: SmallServer, **settings: float) -> Itera
         for name, value in options.items():
             module = "server" if name in ("answer_s", "max_requests") else "fleet"
             stack.enter_context(patch(f"redqueen.remote.{module}.{name.upper()}", value))
-        fleet = Fleet(config, Versions(store.bank, store, ""), SharedProbe(store.bank, PROMPTS))
+        fleet = Fleet(config, Versions(store.bank, ""), SharedProbe(store.bank, PROMPTS))
         stack.callback(fleet.close)
         fleet.open()
         yield fleet

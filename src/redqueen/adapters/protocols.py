@@ -12,7 +12,6 @@ tensors, never handles. A member is named by its slot. Today all are in one proc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from redqueen.records import Completion, Request, Rollout, Tuning, UpdateStats
@@ -66,12 +65,6 @@ class AdapterStore(Protocol):
 
     def forget(self, slot: int) -> None:
         """Drop a member's moments and step count; its factors stay."""
-
-    def publish(self, slot: int, folder: Path) -> Path:
-        """Write a member as a PEFT adapter into a folder below ``folder`` and return it.
-
-        Its name identifies the slot and the factors: equal ones have one name and are written once.
-        """
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return all factors and moments as named tensors: what a checkpoint holds of the members.

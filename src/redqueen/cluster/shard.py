@@ -33,15 +33,6 @@ Part = str | tuple[float, int | None, tuple[str, ...] | None]
 
 
 @dataclass(frozen=True)
-class About:
-    """What all shards know about the base: limits of texts, its name, and the target modules of an adapter's card."""
-
-    limits: TextLimits
-    base_name: str
-    targets: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Backup:
     """The whole state of a shard's members after ``num_updates`` updates, and the answer to the last update."""
 
@@ -72,10 +63,9 @@ class Shard:
         self.num_updates = 0
         self.last_stats: tuple[UpdateStats, ...] = ()
 
-    def about(self) -> About:
-        """Return what is the same for all shards."""
-        bank = self.store.bank
-        return About(self.adapters.limits, bank.base.model.name_or_path or "", tuple(bank.shortest_targets()))
+    def limits(self) -> TextLimits:
+        """Return the limits of texts, which are the same for all shards."""
+        return self.adapters.limits
 
     def sample(self, part: Part, requests: Sequence[Request]) -> list[list[Completion]]:
         """Sample as the proposer, the solver, or a sampler made for this."""

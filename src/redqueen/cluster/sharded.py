@@ -9,17 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from redqueen.adapters.bank import check_shape
 from redqueen.adapters.genotype import Genotype, flattened
-from redqueen.adapters.peft import publish_adapter
+from redqueen.adapters.memory import TextLimits
 from redqueen.cluster.fleet import Call, Fleet
 from redqueen.cluster.host import Host, LocalHost
-from redqueen.cluster.shard import PROPOSER, SOLVER, About, Part
+from redqueen.cluster.shard import PROPOSER, SOLVER, Part
 from redqueen.config import Config
 from redqueen.engine import Adapters, LoadAdapters, load_adapters, load_tokenizer
 from redqueen.errors import UserError, how_to_install
@@ -76,8 +75,7 @@ class ShardedVerifier:
 class ShardedStore:
     """Implements ``AdapterStore``."""
 
-    def __init__(self, fleet: Fleet, config: Config, about: About) -> None:
-        self.about = about
+    def __init__(self, fleet: Fleet, config: Config) -> None:
         self.fleet, self.num_slots = fleet, config.num_adapters
 
     def genotype(self, slot: int) -> Genotype:
@@ -100,10 +98,6 @@ class ShardedStore:
     def forget(self, slot: int) -> None:
         """Drop a member's moments and step count; its factors stay."""
         self.fleet.change_member(slot, "forget")
-
-    def publish(self, slot: int, folder: Path) -> Path:
-        """Write a member as a PEFT adapter into a folder named by its slot and a hash of its factors."""
-        return publish_adapter(folder, f"slot-{slot}", self.genotype(slot), self.about.base_name, self.about.targets)
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return all factors and what the learner keeps, under the names that one process gives them."""
@@ -145,7 +139,7 @@ def sharded_adapters(config: Config, host: Host) -> Adapters:
     """Open the shards of a run on ``host`` and return the engine's adapters over them."""
     tokenizer = load_tokenizer(config.model.base)
     fleet = Fleet(config, host)
-    about: About = fleet.ask({0: ("about",)})[0]
+    limits: TextLimits = fleet.ask({0: ("limits",)})[0]
 
     def sampler(
         temperature: float, max_new_tokens: int | None = None, stops: Sequence[str] | None = None
@@ -154,8 +148,8 @@ def sharded_adapters(config: Config, host: Host) -> Adapters:
 
     return Adapters(
         tokenizer=tokenizer,
-        limits=about.limits,
-        store=ShardedStore(fleet, config, about),
+        limits=limits,
+        store=ShardedStore(fleet, config),
         proposer=ShardedSampler(fleet, PROPOSER),
         solver=ShardedSampler(fleet, SOLVER),
         sampler=sampler,

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from statistics import fmean
 
 import torch
@@ -21,7 +20,6 @@ from redqueen.adapters.bank import AdapterBank, first_time_and_again
 from redqueen.adapters.base import deterministic_kernels
 from redqueen.adapters.genotype import Genotype
 from redqueen.adapters.memory import available_bytes, give_back_if_scarce, logits_at_once
-from redqueen.adapters.peft import publish_adapter
 from redqueen.adapters.threads import side_by_side
 from redqueen.config import LearnConfig
 from redqueen.errors import UserError
@@ -354,11 +352,6 @@ class TorchStore:
     def forget(self, slot: int) -> None:
         """Drop a member's moments and step count; its factors stay."""
         self.learner.forget(slot)
-
-    def publish(self, slot: int, folder: Path) -> Path:
-        """Write a member as a PEFT adapter; its folder's name ends with a hash of its factors, so none is reused."""
-        base_name = self.bank.base.model.name_or_path or ""
-        return publish_adapter(folder, f"slot-{slot}", self.genotype(slot), base_name, self.bank.shortest_targets())
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return all factors and moments as named tensors."""

@@ -30,6 +30,13 @@ def task_key(task: Task) -> str:
     return _digest(task.kind, kind_of(task).normal_form(task), *task.inputs)
 
 
+def duplicate_keys(task: Task) -> tuple[str, ...]:
+    """Return digests; of two tasks that share one, the later is a duplicate: it asks the same, or differs only in a
+    program that gives the same for these inputs and for others."""
+    alike = [_digest(task.kind, task.signature, *task.inputs)] if task.signature else []
+    return (task_key(task), *alike)
+
+
 def behaviour_key(task: Task) -> str:
     """Return a digest equal for tasks that behave the same, however they are written."""
     return _digest(kind_of(task).behaviour(task))
@@ -59,7 +66,7 @@ class TaskBuffer:
             programs.add(program)
             behaviours.add(behaviour)
             kept.append(task)
-        asked = dict.fromkeys([*self.asked, *map(task_key, new)])
+        asked = dict.fromkeys([*self.asked, *(key for task in new for key in duplicate_keys(task))])
         return TaskBuffer(
             self.capacity, tuple(kept[-self.capacity :]), tuple(asked)[-ASKED_PER_PLACE * self.capacity :]
         )

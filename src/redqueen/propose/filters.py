@@ -14,7 +14,7 @@ from redqueen.domains.frames import control_tokens
 from redqueen.domains.prompt_format import PromptFormat, decoded
 from redqueen.domains.registry import JobRunner, check, domain_of, frozen_items, import_named, kind_of
 from redqueen.errors import UserError
-from redqueen.propose.buffer import task_key
+from redqueen.propose.buffer import duplicate_keys
 from redqueen.records import Candidate, Rejection, Task
 
 if TYPE_CHECKING:
@@ -110,11 +110,10 @@ def reject_duplicates(
     result: list[Task | Rejection] = []
     for candidate, verdict in zip(candidates, judged, strict=True):
         if isinstance(verdict, Task):
-            key = task_key(verdict)
-            if key in seen:
-                verdict = Rejection(candidate, "duplicate", "the same program and inputs were asked before")
-            else:
-                seen.add(key)
+            keys = duplicate_keys(verdict)
+            if not seen.isdisjoint(keys):
+                verdict = Rejection(candidate, "duplicate", "the same was asked before, with the same inputs")
+            seen.update(keys)
         result.append(verdict)
     return result
 

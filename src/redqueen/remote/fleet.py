@@ -20,7 +20,6 @@ from torch import Tensor
 
 from redqueen.adapters.bank import AdapterBank
 from redqueen.adapters.memory import TextLimits
-from redqueen.adapters.protocols import AdapterStore
 from redqueen.config import Config
 from redqueen.config.training import SamplerConfig
 from redqueen.errors import UserError
@@ -73,12 +72,10 @@ class Replica:
     retry_at: float = 0.0
 
 
-def open_fleet(
-    config: Config, bank: AdapterBank, store: AdapterStore, tokenizer: PreTrainedTokenizerBase, limits: TextLimits
-) -> Fleet:
+def open_fleet(config: Config, bank: AdapterBank, tokenizer: PreTrainedTokenizerBase, limits: TextLimits) -> Fleet:
     """Wait for the servers and check them. Raises UserError when one is missing or fails its canary."""
     probe = Probe(bank, probe_prompts(config, tokenizer, limits.max_positions - STEPS))
-    fleet = Fleet(config.sampler, Versions(bank, store, config.sampler.adapter_folder), probe)
+    fleet = Fleet(config.sampler, Versions(bank, config.sampler.adapter_folder), probe)
     try:
         fleet.open()
     except BaseException:

@@ -14,7 +14,6 @@ from torch import Tensor
 from redqueen.adapters.bank import AdapterBank
 from redqueen.adapters.genotype import Genotype
 from redqueen.adapters.peft import publish_adapter, read_adapter
-from redqueen.adapters.protocols import AdapterStore
 from redqueen.errors import UserError
 from redqueen.records import BASE_SLOT
 
@@ -33,8 +32,8 @@ class Versions:
     Names begin with a word drawn for this session, so that no server confuses them with those of an earlier one.
     """
 
-    def __init__(self, bank: AdapterBank, store: AdapterStore, folder: str) -> None:
-        self.bank, self.store = bank, store
+    def __init__(self, bank: AdapterBank, folder: str) -> None:
+        self.bank = bank
         self.root = Path(folder or tempfile.gettempdir()).resolve() / f"redqueen-{token_hex(4)}"
         try:
             self.root.mkdir(mode=0o777 if folder else 0o700, parents=True)
@@ -52,7 +51,7 @@ class Versions:
         """
         if slot == BASE_SLOT:
             return self.write("base", torch.zeros(self.bank.num_parameters))
-        return self.store.publish(slot, self.root)
+        return self.write(f"slot-{slot}", self.bank.flat[slot].detach().cpu())
 
     def write(self, name: str, row: Tensor) -> Version:
         """Write the adapter whose factors are ``row`` (parameters,), as the bank holds them."""

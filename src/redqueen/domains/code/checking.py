@@ -3,6 +3,7 @@ proposal."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -67,9 +68,12 @@ def check_program(
         return Rejection(candidate, "too-large", f"source nested deeper than {MAX_CODE_DEPTH}")
     if with_pairs and len(set(outputs)) == 1:
         return Rejection(candidate, "constant", "all outputs are equal")
-    chance = 0.0 if with_pairs else (yield from _chance_of(candidate, inputs[0], outputs[0], rules, terms))
-    if isinstance(chance, Rejection):
-        return chance
+    others, chance = tuple[str, ...](), 0.0
+    if not with_pairs:
+        tried = yield from _try_others(candidate, inputs[0], outputs[0], rules, terms)
+        if isinstance(tried, Rejection):
+            return tried
+        others, chance = tried
     if with_pairs and (num_told := distinct_pairs(candidate.code, inputs, outputs)) < wanted:
         return Rejection(candidate, "invalid-input", f"{num_told} distinct inputs where {wanted} are needed")
     return task_of(
@@ -81,7 +85,15 @@ def check_program(
         num_shown=terms.num_shown if with_pairs else 0,
         protection=result.protection,
         chance=chance,
+        signature=signature((*outputs, *others)),
     )
+
+
+def signature(outputs: Sequence[str]) -> str:
+    """Return a digest of a program's outputs, "" where fewer than eight or four distinct ones tell little (ours)."""
+    if len(outputs) < 8 or len(set(outputs)) < 4:
+        return ""
+    return hashlib.sha256("\0".join(outputs).encode()).hexdigest()[:16]
 
 
 def guess_chance(output: str, others: Sequence[str]) -> float:
@@ -99,29 +111,31 @@ def guess_chance(output: str, others: Sequence[str]) -> float:
     return 1 / num_values if output in BOOLS or (num_values <= len(outputs) / 2 and is_spread) else 0.0
 
 
-def _chance_of(
+def _try_others(
     candidate: Candidate, given: str, output: str, rules: Rules, terms: VerifyConfig
-) -> Jobs[float | Rejection]:
-    """Return the chance of a guess at an answer, by the program's outputs for inputs like the given one and, where an
-    input is sought, for simple ones; or a rejection where ``terms`` refuse a program whose output never changes."""
+) -> Jobs[tuple[tuple[str, ...], float] | Rejection]:
+    """Return a program's outputs for inputs like the given one ("" where it fails; none where its process was killed),
+    and the chance of a guess at an answer, by these and, where an input is sought, by those for simple ones; or a
+    rejection where ``terms`` refuse a program whose output never changes."""
     like, bold = other_inputs(given)
     if output in BOOLS:  # that another program fails on a negative number says little about its other inputs
         like += bold
     simple = simple_inputs(given) if candidate.kind == "code_i" else []
-    found: list[str] = []
+    found, is_whole = list[str](), False
     if like or simple:
         job = make_job(candidate.code, tuple(("literal", text) for text in (*like, *simple)), "each", rules)
         run = yield from run_once(replace(job, cpu_ms=rules.limits.accept_cpu_ms))
         if run.ended == "infra":
             return Rejection(candidate, "infra", run.detail)
-        # An input that kills the child ends them.
+        is_whole = run.ended == "ok"  # an input that kills the child ends them
         found = [one.text if one.verdict == "ok" and is_canonical(one.text) else "" for one in run.items]
     others = [text for text in found[: len(like)] if text]
     if terms.refuse_constant and set(others) <= {output}:
         taken = "other inputs give the same output" if others else "no other input gives an output"
         return Rejection(candidate, "constant", taken)
     share = found[len(like) :].count(output) / (1 + len(simple))
-    return max(guess_chance(output, others), share if share > LEAST_SHARE else 0.0)
+    chance = max(guess_chance(output, others), share if share > LEAST_SHARE else 0.0)
+    return (tuple(found[: len(like)]) if is_whole else ()), chance
 
 
 def _can_be_measured(code: str) -> bool:

@@ -39,19 +39,15 @@ class Measures:
     ``ast_depth``: nodes on the longest path from the module to a leaf, operators and contexts not counted (ours).
     ``cyclomatic``: 1 + decision points (McCabe; counted as radon does, nested functions once). ``num_lines``: lines
     that are neither blank nor only a comment or a docstring (radon's sloc). ``num_variables``: distinct names assigned
-    or taken as parameters. ``halstead_*``: distinct (n) and total (N) operators and operands as radon counts them;
-    volume in bits, N log2(n); difficulty n1 N2 / (2 n2); effort = difficulty x volume.
+    or taken as parameters. ``halstead_volume``: N log2(n) bits, of the distinct (n) and all (N) operators and
+    operands as radon counts them.
     """
 
     ast_depth: int
     cyclomatic: int
     num_lines: int
     num_variables: int
-    num_nodes: int
-    num_functions: int
     halstead_volume: float
-    halstead_difficulty: float
-    halstead_effort: float
 
 
 def measure(code: str) -> Measures:
@@ -61,21 +57,14 @@ def measure(code: str) -> Measures:
     except UNPARSABLE as error:
         raise ValueError(f"the program does not parse ({type(error).__name__})") from None
     walk = _Walk(tree)
-    num_operators, num_operands = len(walk.operators), len(walk.operands)
-    vocabulary = num_operators + num_operands
+    vocabulary = len(walk.operators) + len(walk.operands)
     length = walk.total_operators + walk.total_operands
-    volume = length * math.log(vocabulary, 2) if vocabulary else 0.0
-    difficulty = num_operators * walk.total_operands / (2.0 * num_operands) if num_operands else 0.0
     return Measures(
         ast_depth=walk.depth,
         cyclomatic=walk.cyclomatic,
         num_lines=_num_code_lines(code, walk.docstring_lines),
         num_variables=len(walk.variables),
-        num_nodes=walk.num_nodes,
-        num_functions=walk.num_functions,
-        halstead_volume=volume,
-        halstead_difficulty=difficulty,
-        halstead_effort=difficulty * volume,
+        halstead_volume=length * math.log(vocabulary, 2) if vocabulary else 0.0,
     )
 
 
@@ -91,8 +80,6 @@ class _Walk:
     def __init__(self, tree: ast.Module) -> None:
         self.depth = 0
         self.cyclomatic = 1
-        self.num_nodes = 0
-        self.num_functions = 0
         self.total_operators = 0
         self.total_operands = 0
         self.operators: set[type] = set()
@@ -104,7 +91,6 @@ class _Walk:
         while stack:
             node, depth, context, decides, operates = stack.pop()
             kind = type(node)
-            self.num_nodes += 1
             if depth > self.depth:
                 self.depth = depth
             if kind is ast.Name:
@@ -122,7 +108,6 @@ class _Walk:
                 self.add_operation(node, context)
             depth += 1
             if kind in _FUNCTIONS:
-                self.num_functions += 1
                 self.push_function(node, depth, context, decides, operates, stack)
                 continue
             if kind is ast.arg:

@@ -6,6 +6,7 @@ import ast
 import dis
 import operator
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
@@ -34,11 +35,16 @@ def normalise(code: str) -> str:
             tree = ast.parse(code)
             _drop_unread(tree)
             renamer = _Renamer(_own_names(tree))
-            tree = ast.fix_missing_locations(renamer.visit(tree))
+            tree = renamer.visit(tree)
+            for node in ast.walk(tree):  # the compiler jumps otherwise between lines than within one
+                node.lineno = node.end_lineno = node.col_offset = node.end_col_offset = 1  # type: ignore[attr-defined]
             keywords = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)}
             shown = _Shown(set(renamer.renamed.values()), keywords)
-            text = "\n".join(shown.lines(compile(tree, "", "exec", dont_inherit=True, optimize=2)))
-        asked = shown.argument(renamer.renamed.get("f", "v0"))
+            try:
+                text = "\n".join(shown.lines(compile(tree, "", "exec", dont_inherit=True, optimize=2)))
+            except (SyntaxError, ValueError):  # too long, or spoiled by what was dropped
+                text = ast.dump(tree)
+        asked = shown.argument(renamer.renamed.get("f", "f"))
         return text if asked == "v0" else f"{text}\n# {asked} is asked"
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return code.strip()
@@ -57,13 +63,30 @@ def _drop_unread(tree: ast.Module) -> None:
         elif isinstance(node, ast.alias) and node.name.isidentifier():
             node.asname = node.asname or node.name
     for _ in range(MAX_PASSES):
-        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
-        read = {node.id for node in names if isinstance(node.ctx, ast.Load)} | {"f"}
-        for node in ast.walk(tree):
+        read = _read(tree)
+        for node in reversed(list(ast.walk(tree))):
             for field in () if isinstance(node, ast.ClassDef) else ("body", "orelse", "finalbody"):
                 if isinstance(part := getattr(node, field, None), list):
                     setattr(node, field, list(_live(part, read)) or [ast.Pass()] * (field == "body"))
     tree.body.sort(key=_import_order)
+
+
+def _read(tree: ast.Module) -> set[str]:
+    """Return the names that are read by what has an effect, ``f``, or what binds a name that is read."""
+    read, waiting, ready = {"f"}, defaultdict[str, list[ast.AST]](list), list[ast.AST]([tree])
+    while ready:
+        node = ready.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in read:
+            read.add(node.id)
+            ready += waiting[node.id]
+        for child in ast.iter_child_nodes(node):
+            bound = _only_binds(child) if isinstance(child, ast.stmt) and not isinstance(node, ast.ClassDef) else None
+            if bound is None or bound & read:
+                ready.append(child)
+            else:
+                for name in bound:
+                    waiting[name].append(child)
+    return read
 
 
 def _live(body: list[ast.stmt], read: set[str]) -> Iterator[ast.stmt]:
@@ -71,37 +94,37 @@ def _live(body: list[ast.stmt], read: set[str]) -> Iterator[ast.stmt]:
     for node in body:
         if isinstance(node, ast.Try) and not (node.handlers or node.orelse or node.finalbody):
             yield from node.body
-        elif not _is_unread(node, read):
+        elif (bound := _only_binds(node)) is None or bound & read:
             yield node
 
 
-def _is_unread(node: ast.stmt, read: set[str]) -> bool:
-    """Return whether a statement has no effect but to bind names that are not in ``read``."""
+def _only_binds(node: ast.stmt) -> set[str] | None:
+    """Return the names that a statement binds, None where it has another effect."""
     match node:
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=same)) if name == same:
-            return True
+            return set()
         case ast.Assign(value=ast.expr() as value) | ast.AnnAssign(value=ast.expr() as value) | ast.Expr(value=value):
             inside = [value] if isinstance(value, ast.Lambda) else list(ast.walk(value))
             targets = getattr(node, "targets", [getattr(node, "target", value)])
             bound = [part for target in targets if target is not value for part in ast.walk(target)]
-            return all(map(_is_plain, inside + bound)) and read.isdisjoint(getattr(one, "id", "") for one in bound)
+            return {getattr(one, "id", "") for one in bound} if all(map(_is_plain, inside + bound)) else None
         case ast.AugAssign(target=ast.Name(id=name), value=ast.Constant(value=int() | float())):
-            return name not in read
+            return {name}
         case ast.Import(names=names) | ast.ImportFrom(names=names):
-            return read.isdisjoint((one.asname or one.name).split(".")[0] for one in names)
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            return node.name not in read and not node.decorator_list
-        case ast.Delete(targets=targets):
-            return all(isinstance(target, ast.Name) and target.id not in read for target in targets)
-        case ast.For(orelse=[]) if ast.unparse(node.iter) in _EMPTY:
-            return True
+            return {(one.asname or one.name).split(".")[0] for one in names}
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if not node.decorator_list:
+            return {node.name}
+        case ast.Delete(targets=targets) if all(isinstance(target, ast.Name) for target in targets):
+            return {getattr(target, "id", "") for target in targets}
+        case ast.Try(body=[ast.Pass()], orelse=[], finalbody=[]):
+            return set()
+        case ast.For(ast.Name(id=name), body=[ast.Pass()], orelse=[]) if isinstance(node.iter, ast.Call | ast.Tuple):
+            return {name} if all(map(_is_plain, ast.walk(node.iter))) else None
         case ast.If(orelse=[], body=[ast.Pass()]) if all(map(_is_plain, ast.walk(node.test))):
-            return True
-        case ast.For(ast.Name(id=name), body=[ast.Pass()], orelse=[]) if isinstance(node.iter, ast.Call):
-            return name not in read and all(map(_is_plain, ast.walk(node.iter)))
-        case ast.If(orelse=[]):
-            return ast.unparse(node.test) in _MAIN
-    return isinstance(node, ast.Pass)
+            return set()
+    is_empty = isinstance(node, ast.For) and not node.orelse and ast.dump(node.iter) in _EMPTY
+    is_main = isinstance(node, ast.If) and not node.orelse and ast.dump(node.test) in _MAIN
+    return set() if isinstance(node, ast.Pass) or is_empty or is_main else None
 
 
 def _is_plain(node: ast.AST) -> bool:
@@ -109,14 +132,22 @@ def _is_plain(node: ast.AST) -> bool:
     return is_call or isinstance(node, _PLAIN)
 
 
-_EMPTY, _MAIN = ("()", "[]", "{}", "''", "range(0)"), ("__name__ == '__main__'", "'__main__' == __name__")
-_PURE = frozenset({"abs", "bool", "float", "int", "len", "print", "range", "repr", "str", "type"})
+_EMPTY, _MAIN = (
+    {ast.dump(ast.parse(text, mode="eval").body) for text in texts}
+    for texts in (("()", "[]", "{}", "''", "range(0)"), ("__name__ == '__main__'", "'__main__' == __name__"))
+)
+_PURE = frozenset({
+    "abs", "all", "any", "bool", "chr", "dict", "divmod", "float", "frozenset", "hash", "int", "isinstance", "len",
+    "list", "max", "min", "ord", "pow", "print", "range", "repr", "round", "set", "sorted", "str", "sum", "tuple",
+    "type", "NewType", "TypeVar",
+})  # fmt: skip
 """Builtins that are called for their value alone, or to print. Two programs that differ in whether such a call fails
 have one normal form: neither is a task where it does (ours)."""
 _PLAIN = (
     ast.Constant | ast.Name | ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Lambda | ast.expr_context | ast.operator
     | ast.BinOp | ast.UnaryOp | ast.BoolOp | ast.Compare | ast.unaryop | ast.boolop | ast.cmpop | ast.IfExp
-    | ast.Subscript | ast.Slice | ast.JoinedStr | ast.FormattedValue | ast.Attribute
+    | ast.Subscript | ast.Slice | ast.JoinedStr | ast.FormattedValue | ast.Attribute | ast.Starred | ast.ListComp
+    | ast.SetComp | ast.DictComp | ast.comprehension | ast.keyword
 )  # fmt: skip
 
 
@@ -144,6 +175,7 @@ class _Shown:
         yield f"{code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount} {code.co_flags}"
         for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
             yield self.argument(name) if name in self.keywords else "parameter"
+        variables = {name: i for i, name in enumerate(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])}
         shown: list[dis.Instruction] = []
         places: dict[int, int] = {}  # of the instructions by their offsets, without those that do nothing
         for one in dis.get_instructions(code):
@@ -156,7 +188,9 @@ class _Shown:
             value = code.co_consts[one.arg or 0] if one.opname == "KW_NAMES" else one.argval
             if one.opcode in dis.hasjrel or one.opcode in dis.hasjabs:
                 value = places.get(value)
-            yield f"{one.opname} {self.argument(one.arg if one.opcode in dis.haslocal else value)}"
+            if one.opcode in dis.haslocal:
+                value = variables.setdefault(one.argval, len(variables))
+            yield f"{one.opname} {self.argument(value)}"
 
     def argument(self, value: object) -> str:
         """Return the text of an argument: the same in every process."""
@@ -167,7 +201,7 @@ class _Shown:
         if isinstance(value, tuple | frozenset):
             parts = [self.argument(part) for part in value]
             return f"{type(value).__name__}({', '.join(parts if isinstance(value, tuple) else sorted(parts))})"
-        return repr(value)
+        return hex(value) if type(value) is int else repr(value)
 
 
 def _own_names(tree: ast.Module) -> set[str]:
@@ -215,7 +249,7 @@ class _Renamer(ast.NodeTransformer):
     def rename(self, name: str | None) -> str | None:
         if name is None or name not in self.names:
             return name
-        return self.renamed.setdefault(name, f"v{len(self.renamed)}")
+        return self.renamed.setdefault(name, f"\0{len(self.renamed):04}")
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         if isinstance(node, ast.Name):
