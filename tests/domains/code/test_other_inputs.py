@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.code import checking
-from redqueen.domains.code.checking import guess_chance
+from redqueen.domains.code.checking import guess_chance, without_arguments
 from redqueen.domains.code.other_inputs import MAX_BOLD, MAX_GENTLE, other_inputs, simple_inputs
 from redqueen.domains.registry import check
 from redqueen.records import Candidate, Rejection, Task
@@ -218,6 +218,11 @@ def test_other_inputs_of_a_set_do_not_depend_on_the_hash_seed() -> None:
         ("return 'no' if a < 10**9 else 'yes'", "4", 0.5),
         ("return [617 * 2, 331 * 7, 911 * 3, 123 * 9][a * a // 7 % 4]", "4", 0.25),
         ("return ('a' * 41, 'b' * 41)[a * a // 7 % 2]", "4", 0.5),
+        ("return (a, a % 2)", "4", 0.5),
+        ("return {'value': a, 'ok': len(a) % 2 == 0}", "[3, 1]", 0.5),
+        ("return f'{a} is ' + ('long' if len(a) % 2 else 'short')", "'yes'", 0.5),
+        ("return (a, a * 7)", "4", 0.0),
+        ("return a + '!'", "'ab'", 0.0),
         ("return a.count('l') * 7", "'hello world'", 0.0),
         ("return a + 1", "4", 0.0),
         ("return min(a)", "[4, 2, 3]", 0.0),
@@ -253,6 +258,11 @@ def test_simple_inputs_have_the_types_of_the_given_one_and_nothing_else_of_it() 
     assert simple_inputs("501")[:4] == ["0", "1", "7", "2"]
     assert simple_inputs("'xyz', [5]")[:2] == ["'', []", "'a', [1]"]
     assert simple_inputs("") == [""] and len(simple_inputs("{'a': 1}, key=(2.5, None)")) == MAX_GENTLE
+
+
+def test_what_an_output_repeats_of_its_input_is_left_out() -> None:
+    assert without_arguments("(12, 'ab is 12', 112, [1])", "12, [1]") == "(=, 'ab is =', 112, =)"
+    assert without_arguments("'it\\'s ab'", "key='ab', z=''") == "'it\\'s ='"
 
 
 def test_few_distinct_outputs_of_many_are_few_values() -> None:

@@ -4,6 +4,7 @@ proposal."""
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from redqueen.domains.code.measures import measure
 from redqueen.domains.code.other_inputs import other_inputs, simple_inputs
 from redqueen.domains.domain import task_of
 from redqueen.records import Candidate, Rejection, Task
-from redqueen_sandbox.literals import LiteralError, canonical, canonical_args, is_canonical
+from redqueen_sandbox.literals import LiteralError, canonical, canonical_args, is_canonical, read_call
 from redqueen_sandbox.pool import Jobs
 from redqueen_sandbox.programs import Rules, make_job, run_once, verify_program
 from redqueen_sandbox.records import Program
@@ -111,6 +112,16 @@ def guess_chance(output: str, others: Sequence[str]) -> float:
     return 1 / num_values if output in BOOLS or (num_values <= len(outputs) / 2 and is_spread) else 0.0
 
 
+def without_arguments(output: str, given: str) -> str:
+    """Return an output with "=" in the place of each argument that it repeats, of the eight longest: what is left of it
+    must be found out."""
+    by_place, by_name = read_call(given)
+    for text in sorted({*by_place, *by_name.values()}, key=len, reverse=True)[:8]:
+        if bare := text.strip("'\""):
+            output = re.sub(rf"(?<!\w){re.escape(bare)}(?!\w)", "=", output)
+    return output
+
+
 def _try_others(
     candidate: Candidate, given: str, output: str, rules: Rules, terms: VerifyConfig
 ) -> Jobs[tuple[tuple[str, ...], float] | Rejection]:
@@ -129,12 +140,16 @@ def _try_others(
             return Rejection(candidate, "infra", run.detail)
         is_whole = run.ended == "ok"  # an input that kills the child ends them
         found = [one.text if one.verdict == "ok" and is_canonical(one.text) else "" for one in run.items]
-    others = [text for text in found[: len(like)] if text]
+    pairs = [(text, other) for text, other in zip(found, like, strict=False) if text]
+    others = [text for text, _ in pairs]
     if terms.refuse_constant and set(others) <= {output}:
         taken = "other inputs give the same output" if others else "no other input gives an output"
         return Rejection(candidate, "constant", taken)
     share = found[len(like) :].count(output) / (1 + len(simple))
     chance = max(guess_chance(output, others), share if share > LEAST_SHARE else 0.0)
+    rest = [without_arguments(text, arguments) for text, arguments in [(output, given), *pairs]]
+    if len(set(rest)) > 1:
+        chance = max(chance, guess_chance(rest[0], rest[1:]))
     return (tuple(found[: len(like)]) if is_whole else ()), chance
 
 
