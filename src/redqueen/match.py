@@ -34,7 +34,7 @@ _UNIT = NormalDist()
 class RatingSystem(Protocol):
     """Rates teachers and students by their games against each other.
 
-    What a ``Rating`` means is the system's own affair: others store its two numbers and hand them back.
+    What a ``Rating`` means is defined by the system: others store its two numbers and return them.
     """
 
     def newcomer(self) -> Rating:

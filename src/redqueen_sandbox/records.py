@@ -79,14 +79,14 @@ Report = Callable[[int, int], None]
 
 
 def unheard(done: int, total: int) -> None:
-    """The report to nobody."""
+    """A report that does nothing."""
 
 
 REQUIRED = ("seccomp", "landlock", "rlimits", "cpu-timer", "non-dumpable", "no-new-privileges", "nobody")
 """What ``full`` protection means. Namespaces are a bonus: the filter already refuses what they would hide."""
 
 WEAK = "the sandbox has no system-call filter here, so hostile programs could do harm: run on a kernel with seccomp"
-"""Begins the sentence of those who refuse; the remedy for who trusts every program differs by command."""
+"""First part of the refusal; each command adds its own remedy."""
 
 
 def protection_level(observed: Mapping[str, bool]) -> str:

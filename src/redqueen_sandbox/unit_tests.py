@@ -292,7 +292,7 @@ class _Game:
             self.decide(Grade(False, "syntax" if missing else "error", "no entry function" if missing else detail))
         elif kind in ("syntax", "memory"):
             self.decide(Grade(False, kind, detail))
-        elif kind not in ("flags", "end"):
+        elif kind != "end":
             self.decide(Grade(False, "bad-frame", "not a reply of ours"))
 
     def grade(self) -> Grade:

@@ -9,10 +9,10 @@ from redqueen.evolve.health import (
     Diversity,
     Health,
     Stability,
-    behaviour_diversity,
     cycling,
     disengagement,
     forgetting,
+    mean_pairwise,
     stability,
     warnings,
     weight_diversity,
@@ -85,8 +85,8 @@ def test_weight_diversity_is_zero_for_copies_and_one_for_right_angles() -> None:
 
 def test_members_differ_by_the_mean_over_the_pairs_of_which_something_is_known() -> None:
     distances = np.array([[0.0, 0.5, np.nan], [0.5, 0.0, 0.3], [np.nan, 0.3, 0.0]])
-    assert behaviour_diversity(distances) == pytest.approx(0.4)
-    assert behaviour_diversity(np.zeros((1, 1))) is None
+    assert mean_pairwise(distances) == pytest.approx(0.4)
+    assert mean_pairwise(np.zeros((1, 1))) is None
 
 
 def test_a_flat_solve_rate_without_progress_is_seen_over_a_window() -> None:

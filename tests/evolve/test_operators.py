@@ -1,5 +1,7 @@
 """Every operator by property: what a child keeps of its parents, whatever the adapter and the seed."""
 
+from dataclasses import asdict
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from small_adapters import adapter, dense, founder, rewritten
 
 from redqueen.adapters.genotype import Genotype, clone, distance, is_finite, norm, relative_change
 from redqueen.errors import UserError
-from redqueen.evolve.operators import OPERATORS, Child, apply, constants_of, find, tuned
+from redqueen.evolve.operators import OPERATORS, Child, apply, find, tuned
 
 IDS = list(OPERATORS)
 CROSSOVERS = [name for name, operator in OPERATORS.items() if operator.num_parents == 2]
@@ -164,7 +166,7 @@ def test_an_unknown_operator_is_answered_with_the_list() -> None:
 
 
 def test_constants_are_checked_by_name_and_range() -> None:
-    assert constants_of(tuned(find("M4"), {"mutation_std": 0.3})) == {"mutation_std": 0.3}
+    assert asdict(tuned(find("M4"), {"mutation_std": 0.3}).constants) == {"mutation_std": 0.3}
     with pytest.raises(UserError, match=r"M4 has no constant 'std'; it has: mutation_std"):
         tuned(find("M4"), {"std": 0.3})
     with pytest.raises(UserError, match=r"M3: mask_frac: input should be less than or equal to 1 \(got 1.5\)"):

@@ -7,6 +7,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from redqueen.commands.adapter_base import base_name, base_sha256, same_base
 from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
 from redqueen.evolve.generation import draw_operator
-from redqueen.evolve.operators import OPERATORS, Operator, apply, constants_of, find
+from redqueen.evolve.operators import OPERATORS, Operator, apply, find
 from redqueen.evolve.selection import finite_by, select_parents
 from redqueen.files import making_folder
 
@@ -117,7 +118,7 @@ def operators_table() -> str:
     """All operators with name, parents, formula, constants and source, one block each, as text."""
     lines = []
     for operator in OPERATORS.values():
-        constants = ", ".join(f"{name} {value:g}" for name, value in constants_of(operator).items())
+        constants = ", ".join(f"{name} {value:g}" for name, value in asdict(operator.constants).items())
         parents = f"{operator.num_parents} parent{'s' * (operator.num_parents > 1)}"
         lines += [f"{operator.id:12} {operator.name} ({operator.family}, {parents})", f"{'':12} {operator.formula}"]
         lines.append(f"{'':12} {f'constants: {constants}; ' if constants else ''}source: {operator.source}")
@@ -128,7 +129,7 @@ def operator_rows() -> list[dict[str, Any]]:
     """All operators as plain values, ready for JSON: the content of ``operators_table``."""
     names = ("id", "name", "family", "num_parents", "formula", "source")
     return [
-        {name: getattr(operator, name) for name in names} | {"constants": constants_of(operator)}
+        {name: getattr(operator, name) for name in names} | {"constants": asdict(operator.constants)}
         for operator in OPERATORS.values()
     ]
 

@@ -180,7 +180,7 @@ def judge_again(row: Row, config: Config) -> Rejudged:
     if isinstance(result, Rejection):
         differences.append(f"the task's verdict is {result.reason}, and was ok")
     elif not truth_holds:
-        differences.append("the task's outputs are others than they were")
+        differences.append("the task's outputs have changed")
     num_judged = 0
     for (at, attempt), found in zip(judged, grades, strict=True):
         if found.lost:

@@ -82,7 +82,7 @@ class ModelConfig(Section):
 
 
 class PopulationConfig(Section):
-    """Who lives."""
+    """Population size and LoRA shape."""
 
     num_teachers: int = Field(default=4, ge=0, le=10_000)
     """Teachers. Paper: 4 (ablations 1 and 8)."""

@@ -136,8 +136,8 @@ class EvolveConfig(Section):
         unknown = [name for name in self.operators if name not in OPERATORS and ":" not in name]
         if unknown:
             raise ValueError(
-                f"operators names {unknown[0]!r}, which is none; choose from {', '.join(OPERATORS)}, or name your own "
-                "as module:NAME"
+                f"operators names {unknown[0]!r}, which is not an operator; choose from {', '.join(OPERATORS)}, or "
+                "name your own as module:NAME"
             )
         if self.enabled and not self.operators:
             raise ValueError("operators is empty: name at least one, or set enabled = false")

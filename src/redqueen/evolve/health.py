@@ -52,7 +52,7 @@ class Stability:
 
 @dataclass(frozen=True)
 class Diversity:
-    """One role's spread: ``weights`` as ``weight_diversity`` gives it, ``behaviour`` as ``behaviour_diversity``."""
+    """One role's spread: ``weights`` as ``weight_diversity`` gives it, ``behaviour`` as ``mean_pairwise``."""
 
     weights: float | None = None
     behaviour: float | None = None
@@ -155,13 +155,8 @@ def weight_diversity(distances: Matrix, norms: Sequence[float]) -> float | None:
     when all are still the base model.
     """
     size = float(np.sqrt(np.mean(np.square(norms)))) if len(norms) else 0.0
-    mean = _mean_pairwise(distances)
+    mean = mean_pairwise(distances)
     return None if mean is None or size == 0 else mean / (np.sqrt(2) * size)
-
-
-def behaviour_diversity(distances: Matrix) -> float | None:
-    """Mean pairwise behaviour distance, in [0, 1]; None for fewer than two members or no known pair."""
-    return _mean_pairwise(distances)
 
 
 def stability(solve_rates: Sequence[float], progress: Sequence[float], num_generations: int = 6) -> Stability | None:
@@ -228,8 +223,8 @@ def _reversals(scores: Matrix, known: NDArray[np.bool_]) -> float | None:
     return num_reversed / num_compared if num_compared else None
 
 
-def _mean_pairwise(distances: Matrix) -> float | None:
-    """The mean over the known pairs above the diagonal."""
+def mean_pairwise(distances: Matrix) -> float | None:
+    """The mean over the known pairs above the diagonal; None where there is none."""
     values = distances[np.triu_indices(distances.shape[0], k=1)]
     values = values[~np.isnan(values)]
     return float(values.mean()) if values.size else None

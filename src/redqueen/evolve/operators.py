@@ -164,7 +164,7 @@ def find(operator_id: str) -> Operator:
 
 def tuned(operator: Operator, overrides: Mapping[str, float]) -> Operator:
     """The operator with some constants replaced. Raises UserError for an unknown name or a value out of range."""
-    known = constants_of(operator)
+    known = asdict(operator.constants)
     for name in overrides:
         if name not in known:
             choices = ", ".join(known) or "none"
@@ -199,8 +199,3 @@ def _change(made: Variation, parent: Genotype) -> RelativeChange:
     if told and all(part.dtype in (torch.float32, torch.float64) for pair in child.factors.values() for part in pair):
         return change_of({name: made.squares[name] for name in parent.names})
     return relative_change(child, parent)
-
-
-def constants_of(operator: Operator) -> dict[str, float]:
-    """The operator's constants by name, as the table shows them."""
-    return asdict(operator.constants)

@@ -113,17 +113,18 @@ def last_step(journal: Reader) -> int | None:
 
 def metric_series(journal: Reader) -> dict[str, Series]:
     """Return every metric by name as a series over the steps."""
-    series: dict[str, Series] = defaultdict(list)
-    for name, step, value in journal.tuples("SELECT name, step, value FROM metric ORDER BY name, step"):
-        series[name].append((step, value))
-    return dict(series)
+    return _series(journal, "SELECT name, step, value FROM metric ORDER BY name, step")
 
 
 def timing_series(journal: Reader) -> dict[str, Series]:
     """Return wall-clock seconds by phase as series over the steps."""
+    return _series(journal, "SELECT phase, step, seconds FROM timing ORDER BY step")
+
+
+def _series(journal: Reader, query: str) -> dict[str, Series]:
     series: dict[str, Series] = defaultdict(list)
-    for phase, step, seconds in journal.tuples("SELECT phase, step, seconds FROM timing ORDER BY step"):
-        series[phase].append((step, seconds))
+    for name, step, value in journal.tuples(query):
+        series[name].append((step, value))
     return dict(series)
 
 

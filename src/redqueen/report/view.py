@@ -114,8 +114,6 @@ def read_run(run_dir: Path, label: str | None = None, limit: TimeLimit | None = 
     """Read the journal in ``run_dir``. Raises UserError when there is none, when it has no step yet, or when its rows
     are none that a run writes."""
     path = Path(run_dir) / JOURNAL
-    if not path.is_file():
-        raise UserError(f"There is no journal at {path}; give the run directory of a run that was started.")
     with naming_contradictions(run_dir), Journal.open(path, read_only=True, limit=limit) as journal:
         steps = [row["step"] for row in journal.query("SELECT step FROM step ORDER BY step")]
         if not steps:

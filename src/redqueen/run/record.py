@@ -202,9 +202,7 @@ def check_up(
         ),
         teachers=health.Diversity(
             _weights(store, living, "teacher"),
-            health.behaviour_diversity(
-                proposing_distances(_class_counts(journal, _ids(played, "teacher"), since, step))
-            ),
+            health.mean_pairwise(proposing_distances(_class_counts(journal, _ids(played, "teacher"), since, step))),
         ),
         students=health.Diversity()
         if students_are_clones
@@ -246,7 +244,7 @@ def _cycling(games: Sequence[Row]) -> health.Cycling | None:
 
 def _solving_diversity(games: Sequence[Row], students: Sequence[str]) -> float | None:
     teachers = sorted({g["teacher"] for g in games})
-    return health.behaviour_diversity(solving_distances(_table(games, teachers, students, "solved").T))
+    return health.mean_pairwise(solving_distances(_table(games, teachers, students, "solved").T))
 
 
 def _class_counts(journal: Journal, teachers: Sequence[str], since: int, step: int) -> Matrix:

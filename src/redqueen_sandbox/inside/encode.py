@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_DEPTH = 100
-MAX_DIGITS = 4_300
 _CONTAINERS = frozenset(map(id, (list, tuple, dict, set, frozenset)))
 """Classes by identity: to compare them would ask the metaclass of a program's class."""
 _MAX_INT_BITS = 14_285  # 10**4300 has 14,285 bits: a cheap screen before the exact count of digits

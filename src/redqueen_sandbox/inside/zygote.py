@@ -107,7 +107,7 @@ class Zygote:
         """
         pid: int = self.libc.fork()
         if pid < 0:
-            raise OSError("no process to be had")
+            raise OSError("cannot start a process")
         if pid == 0:
             if fd != wire.REPLY_FD:
                 os.dup2(fd, wire.REPLY_FD)

@@ -42,8 +42,12 @@ AGREE = (
     ("A shirt costs $15 and a hat costs $8. How many dollars do both cost together?", "15 + 8"),
 )
 DISAGREE = (
-    ("Tom has 12 apples and eats 5 of them. How many are left?", "12 - 6", "the text has 5, the twin has not"),
-    ("Tom has 12 apples and eats some of them. How many are left?", "12 - 6", "the twin has 6, the text has not"),
+    ("Tom has 12 apples and eats 5 of them. How many are left?", "12 - 6", "the text has 5, the twin does not have it"),
+    (
+        "Tom has 12 apples and eats some of them. How many are left?",
+        "12 - 6",
+        "the twin has 6, the text does not have it",
+    ),
     ("Tom has 12 apples and eats 5 of them. How many are left?", "12 + 5", "the text says 'eats'"),
     ("What is the product of the numbers 4 and 5?", "4 + 5", "the text says 'product'"),
     ("Tom has 4 apples and Ann has 6 of them. How many are there?", "gcd(4, 6)", "the twin has gcd"),

@@ -13,21 +13,21 @@ from collections.abc import Sequence
 from redqueen_sandbox.literals import LiteralError, canonical, read_call
 
 
-def distinct_calls(code: str, argument_lists: Sequence[str], entry: str = "f") -> list[str]:
-    """Return the argument lists without those that repeat an earlier call of ``entry``. Raises ``LiteralError``."""
-    signature, unread = _signature(code, entry)
+def distinct_calls(code: str, argument_lists: Sequence[str]) -> list[str]:
+    """Return the argument lists without those that repeat an earlier call of ``f``. Raises ``LiteralError``."""
+    signature, unread = _signature(code)
     first: dict[tuple[object, ...], str] = {}
     for text in argument_lists:
         first.setdefault(_identity(text, signature, unread), text)
     return list(first.values())
 
 
-def distinct_pairs(code: str, argument_lists: Sequence[str], outputs: Sequence[str], entry: str = "f") -> int:
+def distinct_pairs(code: str, argument_lists: Sequence[str], outputs: Sequence[str]) -> int:
     """Return how many different things pairs tell: an input that equals an earlier one in Python (``1``, ``1.0`` and
     ``True``) and has its output is no news, since a table of the earlier pairs has it. Raises ``LiteralError``.
     """
     equal = [_TEXT_OR_NUMBER.sub(lambda found: _whole(found[0]), text) for text in argument_lists]
-    signature, unread = _signature(code, entry)
+    signature, unread = _signature(code)
     return len({(_identity(text, signature, unread), output) for text, output in zip(equal, outputs, strict=True)})
 
 
@@ -78,8 +78,8 @@ def _defaults(signature: ast.arguments) -> dict[str, str]:
     return found
 
 
-def _signature(code: str, entry: str) -> tuple[ast.arguments | None, set[str]]:
-    """The parameters of the last function (or lambda) of that name at the top of a program, or None; and the names of
+def _signature(code: str) -> tuple[ast.arguments | None, set[str]]:
+    """The parameters of the last function (or lambda) ``f`` at the top of a program, or None; and the names of
     those that the program never mentions, where nothing else could read them (a decorator, ``locals``).
     """
     try:
@@ -90,14 +90,14 @@ def _signature(code: str, entry: str) -> tuple[ast.arguments | None, set[str]]:
     num_bound = 0
     for node in tree.body:
         match node:
-            case ast.FunctionDef(name=name, args=parameters, decorator_list=decorators) if name == entry:
+            case ast.FunctionDef(name=name, args=parameters, decorator_list=decorators) if name == "f":
                 found = parameters
                 num_bound += 1 + len(decorators)
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda(args=parameters)) if name == entry:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda(args=parameters)) if name == "f":
                 found = parameters
     mentioned = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     stores = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)]
-    num_bound += sum(node.id == entry for node in stores)
+    num_bound += sum(node.id == "f" for node in stores)
     if found is None or num_bound != 1 or mentioned & {"locals", "vars", "dir"}:
         return found, set()
     names = {parameter.arg for parameter in (*found.posonlyargs, *found.args, *found.kwonlyargs)}

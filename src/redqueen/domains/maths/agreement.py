@@ -129,10 +129,10 @@ def disagreement(text: str, statement: Node) -> str:
     told = Counter(_numbers_in(words))
     free = {0, 1} | {number for number, cue in _IMPLIED.items() if _find(words, cue)}
     if told - twin:
-        return f"the text has {min(told - twin):g}, the twin has not"
+        return f"the text has {min(told - twin):g}, the twin does not have it"
     alone = [number for number in (twin - told) if number not in free]
     if alone:
-        return f"the twin has {min(alone):g}, the text has not"
+        return f"the twin has {min(alone):g}, the text does not have it"
     operations = set(_operations_of(statement))
     asked = question(text)
     counts_it = _find(asked, _ASKS_HOW_MUCH_OF_IT) and not _find(asked, _ASKS_FOR_THE_REST)
@@ -156,7 +156,7 @@ def _no_question(text: str) -> str:
     if not all(char.isprintable() or char == "\n" for char in text) or any(
         char.isnumeric() and not char.isascii() for char in text
     ):
-        return "characters that are no plain text"
+        return "characters that are not plain text"
     if text.count("?") != 1 or not text.endswith("?"):
         return "the text is not one question, with its mark at the end"
     if found := _FORMULA.search(text):

@@ -44,7 +44,7 @@ class Calculator:
                 return int(text) if text.isdecimal() else tidy(sympy.Rational(text))
             case ("name", name):
                 if name not in names or callable(names[name]):
-                    raise Refused("unbounded", f"nothing says what {name} is")
+                    raise Refused("unbounded", f"{name} is not defined")
                 return names[name]
             case ("neg", inner):
                 return -self.value(inner, names)
@@ -204,7 +204,7 @@ def _called(name: str, given: list[Value]) -> Value:
         found = _OF_NUMBERS[name](*given)
         return found if isinstance(found, int) else tidy(found)
     if name not in _OF_WHOLE:
-        raise Refused("unbounded", f"nothing says what {name} is")
+        raise Refused("unbounded", f"{name} is not defined")
     function, low, high = _OF_WHOLE[name]
     numbers = [whole(value, f"what {name} is given") for value in given]
     if min(numbers) < low or numbers[0] > high:

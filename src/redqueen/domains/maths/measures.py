@@ -36,9 +36,7 @@ def behaviour(task: Task) -> str:
     return f"{task.kind} {maths_normal_form(task)} -> {task.outputs[0]}"
 
 
-@lru_cache(maxsize=4096)
-def _normal_form(code: str) -> str:
-    return normal_form(code)  # every step asks for the whole buffer's
+_normal_form = lru_cache(maxsize=4096)(normal_form)  # every step asks for the whole buffer's
 
 
 def maths_normal_form(task: Task) -> str:

@@ -35,7 +35,7 @@ def solve(text: str) -> tuple[str, str]:
     except StatementError as error:
         return "syntax", str(error)
     except (RecursionError, NotImplementedError, TypeError, sympy.PolynomialError) as error:
-        return "too-slow", f"not to be solved here ({type(error).__name__})"
+        return "too-slow", f"cannot be solved ({type(error).__name__})"
     return "ok", shown
 
 
@@ -142,7 +142,7 @@ class _Sequence:
         if at in self.values:
             return self.values[at]
         if self.rule is None or (self.first is not None and at < self.first):
-            raise Refused("unbounded", f"nothing says what {self.name}({at}) is")
+            raise Refused("unbounded", f"{self.name}({at}) is not defined")
         if self.open and at >= self.open[-1]:
             raise Refused("unbounded", f"{self.name}({at}) depends on itself")
         if self.first is not None and at - self.first > MAX_INDEX:
