@@ -219,6 +219,8 @@ def test_other_inputs_of_a_set_do_not_depend_on_the_hash_seed() -> None:
         ("return [617 * 2, 331 * 7, 911 * 3, 123 * 9][a * a // 7 % 4]", "4", 0.25),
         ("return ('a' * 41, 'b' * 41)[a * a // 7 % 2]", "4", 0.5),
         ("return (a, a % 2)", "4", 0.5),
+        ("return {'x': 712, 'yes': 41}[a]", "'yes'", 0.5),
+        ("return a * 7 if a < 400 else 1 // 0", "4", 0.0),
         ("return {'value': a, 'ok': len(a) % 2 == 0}", "[3, 1]", 0.5),
         ("return f'{a} is ' + ('long' if len(a) % 2 else 'short')", "'yes'", 0.5),
         ("return (a, a * 7)", "4", 0.0),

@@ -29,6 +29,9 @@ FIRST_CPU_MS = 10
 or imitate may need more: their grades would depend on how many they are."""
 
 BOOLS = ("True", "False")
+FEWEST_OTHERS = 4
+"""Other inputs that a program must take, or its output counts as one of two: it may be a table (ours; of CRUXEval's
+programs 4 % take fewer)."""
 LEAST_SHARE = 1 / 8
 """Share of simple inputs up to which those that solve an abduction do not count (ours)."""
 
@@ -150,6 +153,8 @@ def _try_others(
     rest = [without_arguments(text, arguments) for text, arguments in [(output, given), *pairs]]
     if len(set(rest)) > 1:
         chance = max(chance, guess_chance(rest[0], rest[1:]))
+    if len(pairs) < FEWEST_OTHERS:
+        chance = max(chance, 0.5)
     return (tuple(found[: len(like)]) if is_whole else ()), chance
 
 
