@@ -248,6 +248,14 @@ def test_no_literal_is_read_that_is_much_longer_than_the_own_one(verifier: Sandb
     assert grades(verifier, long, repr([0] * 2_000))[0].correct
 
 
+def test_an_exception_named_timeout_is_not_a_lack_of_time(verifier: Sandbox) -> None:
+    given = task(verifier, "code_f", PLUS_ONE, *TEN)
+    raises = "class timeout(Exception):\n    pass\ndef f(x):\n    raise timeout"
+    raised, late = grades(verifier, given, raises, "def f(x):\n    while True:\n        pass")
+    assert (raised.verdict, raised.detail) == ("error", "timeout") and late.verdict == "timeout"
+    assert (registry._ran_out(raised), registry._ran_out(late)) == (False, True)
+
+
 def test_the_time_of_slow_answers_grows_with_the_number_of_answers_to_their_task(verifier: Sandbox) -> None:
     class Recorder:
         limits: ClassVar[list[set[int]]] = []

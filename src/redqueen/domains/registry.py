@@ -322,7 +322,7 @@ def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list
 
 def _ran_out(grade: Grade) -> bool:
     """Whether the answer's run was stopped for its CPU time or memory."""
-    return "timeout" in (grade.verdict, grade.detail.partition(" ")[0])
+    return grade.verdict == "timeout" or (grade.verdict == "ok" and grade.detail.partition(" ")[0] == "timeout")
 
 
 def _grade(task: Task, answers: list[str], cpu_ms: int, rules: Rules) -> Jobs[tuple[list[Grade], int, Rules]]:

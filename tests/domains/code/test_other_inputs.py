@@ -262,6 +262,22 @@ def test_simple_inputs_have_the_types_of_the_given_one_and_nothing_else_of_it() 
     assert simple_inputs("") == [""] and len(simple_inputs("{'a': 1}, key=(2.5, None)")) == MAX_GENTLE
 
 
+def test_a_program_is_the_same_under_all_hash_seeds_for_other_inputs_too(verifier: Sandbox) -> None:
+    code = "def f(x):\n    return x if x == 750 else hash(str(x))\n"
+    plain = code.replace("hash(str(x))", "len(set(str(x)))")
+    asked = [Candidate(name, "T1", "S1", "code_i", text, text, ("750",)) for name, text in (("a", code), ("b", plain))]
+    refused, kept = check(asked, verifier, VerifyConfig())
+    assert isinstance(refused, Rejection) and refused.reason == "nondeterministic"
+    assert isinstance(kept, Task)
+
+
+def test_numbers_that_are_long_when_written_out_are_refused(verifier: Sandbox) -> None:
+    inputs = ("[" + ", ".join(["1e308"] * 230) + "]", *(f"[{i}]" for i in range(9)))
+    code = "def f(x):\n    return x[-1]\n"
+    [verdict] = check([Candidate("c", "T1", "S1", "code_f", code, code, inputs)], verifier, VerifyConfig())
+    assert isinstance(verdict, Rejection) and (verdict.reason, verdict.detail[:11]) == ("invalid-input", "longer than")
+
+
 def test_what_an_output_repeats_of_its_input_is_left_out() -> None:
     assert without_arguments("(12, 'ab is 12', 112, [1])", "12, [1]") == "(=, 'ab is =', 112, =)"
     assert without_arguments("'it\\'s ab'", "key='ab', z=''") == "'it\\'s ='"

@@ -18,6 +18,7 @@ from redqueen_sandbox.literals import LiteralError, canonical, canonical_args, i
 from redqueen_sandbox.pool import Jobs
 from redqueen_sandbox.programs import Rules, make_job, run_once, verify_program
 from redqueen_sandbox.records import Program
+from redqueen_sandbox.words import is_tame
 
 MAX_CODE_DEPTH = 100
 """Deepest syntax tree of a program, as ``measure`` counts: what walks through a deeper one, such as ``normalise``, may
@@ -78,8 +79,11 @@ def check_program(
         if isinstance(tried, Rejection):
             return tried
         others, chance = tried
-    if with_pairs and (num_told := distinct_pairs(candidate.code, inputs, outputs)) < wanted:
-        return Rejection(candidate, "invalid-input", f"{num_told} distinct inputs where {wanted} are needed")
+    try:
+        if with_pairs and (num_told := distinct_pairs(candidate.code, inputs, outputs)) < wanted:
+            return Rejection(candidate, "invalid-input", f"{num_told} distinct inputs where {wanted} are needed")
+    except LiteralError as error:  # numbers of hundreds of digits, written out
+        return Rejection(candidate, "invalid-input", str(error))
     return task_of(
         candidate,
         code=candidate.code,
@@ -130,7 +134,7 @@ def _try_others(
 ) -> Jobs[tuple[tuple[str, ...], float] | Rejection]:
     """Return a program's outputs for inputs like the given one ("" where it fails; none where its process was killed),
     and the chance of a guess at an answer, by these and, where an input is sought, by those for simple ones; or a
-    rejection where ``terms`` refuse a program whose output never changes."""
+    rejection where hash seeds disagree about them, or ``terms`` refuse a program whose output never changes."""
     like, bold = other_inputs(given)
     if output in BOOLS:  # that another program fails on a negative number says little about its other inputs
         like += bold
@@ -138,9 +142,14 @@ def _try_others(
     found, is_whole = list[str](), False
     if like or simple:
         job = make_job(candidate.code, tuple(("literal", text) for text in (*like, *simple)), "each", rules)
-        run = yield from run_once(replace(job, cpu_ms=rules.limits.accept_cpu_ms))
+        job = replace(job, cpu_ms=rules.limits.accept_cpu_ms)
+        run = yield from run_once(job)
         if run.ended == "infra":
             return Rejection(candidate, "infra", run.detail)
+        if rules.num_seeds > 1 and not is_tame(candidate.code, tuple([text for _, text in job.inputs])):
+            again = yield from run_once(replace(job, again=True, seed=int(run.seed == 0)))
+            if any(one.text != other.text for one, other in zip(run.items, again.items, strict=False)):
+                return Rejection(candidate, "nondeterministic", "hash seeds disagree about other inputs")
         is_whole = run.ended == "ok"  # an input that kills the child ends them
         found = [one.text if one.verdict == "ok" and is_canonical(one.text) else "" for one in run.items]
     pairs = [(text, other) for text, other in zip(found, like, strict=False) if text]
