@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -28,7 +29,7 @@ from redqueen.engine import open_engine
 from redqueen.errors import UserError
 from redqueen.evaluate.external import EVALUATION_SEED, Examiner
 from redqueen.evaluate.fitness_suite import score
-from redqueen.evolve.operators import Operator, apply, constants_of, find, tuned
+from redqueen.evolve.operators import Operator, apply, find, tuned
 from redqueen.run.checkpoint import open_checkpoint
 from redqueen.run.store import CHECKPOINTS, load_run_config
 
@@ -66,7 +67,7 @@ def with_changes(config: Config, changes: Mapping[str, Mapping[str, Any]], overr
 
 def at_strength(operator: Operator, strength: float) -> Operator:
     """Return the operator with its first constant times ``strength``."""
-    constants = constants_of(operator)
+    constants = asdict(operator.constants)
     name = next(iter(sorted(constants, key=lambda name: name != "mutation_std")))
     return tuned(operator, {name: constants[name] * strength})
 
@@ -85,7 +86,7 @@ def measure(folder: Path, num_children: int, strengths: Sequence[float], overrid
         labels, changes = [(PARENT, 0.0, 0)], [0.0]
         engine.store.load(0, parents[0])
         for operator, strength in plans:
-            made = at_strength(operator, strength) if constants_of(operator) else operator
+            made = at_strength(operator, strength) if asdict(operator.constants) else operator
             for number in range(num_children):
                 child = apply(made, parents[: made.num_parents], [1.0] * made.num_parents, 1000 * len(labels) + number)
                 engine.store.load(len(labels), child.genotype)
