@@ -44,7 +44,8 @@ def test_a_puzzle_is_read_or_refused_and_what_is_read_is_written_so_that_it_is_r
 
 
 NAMES = st.lists(
-    st.sampled_from(["knight", "knave", "king", "is", "x", "isknight", "Knights"]) | st.from_regex(r"[A-Za-z]{1,8}\Z"),
+    st.sampled_from(["knight", "knave", "king", "is", "x", "isknight", "Knights"])
+    | st.from_regex(r"[A-Za-z]{1,8}", fullmatch=True),
     min_size=2,
     max_size=25,
     unique=True,
