@@ -191,9 +191,8 @@ def main() -> None:
             found = ask(worker, "round")
             if number:  # the first round warms up
                 rounds[name].append(found)
-    shares = [ask(workers["now"], "shares") for _ in range(2)][-1][
-        "seconds"
-    ]  # a profiler's first round takes new memory
+    ask(workers["now"], "shares")  # a profiler's first round takes new memory
+    shares = ask(workers["now"], "shares")["seconds"]
     for worker in workers.values():
         worker.communicate()
     rows, result = [], {}
