@@ -2,11 +2,11 @@
 
 Precision "bf16" on a CPU keeps embeddings, norms and the residual stream in fp32 and stores only the decoder's linear
 weights in bfloat16, run under autocast: the matrix products are four times as fast with AMX (with AVX512-BF16 alone
-twice as fast on an AMD processor, half as fast on an Intel one), and the sums stay exact; the output head stays in
-fp32, because a logit of 10 rounded to bfloat16 is off by up to 4 %, and only the gradient on its way back takes a
-rounded copy of it. On CUDA every weight is bfloat16, as such models are published; buffers stay as they were loaded,
-for the frequencies of the positions, rounded, would be off by radians a thousand tokens on. Adapter factors are fp32 in
-either case (see ``bank``). Source: ours.
+faster on an AMD processor, slower on an Intel one: bench/results/precision.md), and the sums stay exact; the output
+head stays in fp32, because a logit of 10 rounded to bfloat16 is off by up to 4 %, and only the gradient on its way back
+takes a rounded copy of it. On CUDA every weight is bfloat16, as such models are published; buffers stay as they were
+loaded, for the frequencies of the positions, rounded, would be off by radians a thousand tokens on. Adapter
+factors are fp32 in either case (see ``bank``). Source: ours.
 """
 
 from __future__ import annotations

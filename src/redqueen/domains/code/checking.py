@@ -31,8 +31,7 @@ or imitate may need more: their grades would depend on how many they are."""
 
 BOOLS = ("True", "False")
 FEWEST_OTHERS = 4
-"""Other inputs that a program must take, or its output counts as one of two: it may be a table (ours; of CRUXEval's
-programs 4 % take fewer)."""
+"""Other inputs that a program must take, or its output counts as one of two: it may be a table (ours)."""
 LEAST_SHARE = 1 / 8
 """Share of simple inputs up to which those that solve an abduction do not count (ours)."""
 
