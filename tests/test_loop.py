@@ -235,6 +235,16 @@ def test_a_task_too_long_to_be_asked_is_refused_and_the_run_goes_on(table: Table
     assert state.step == 1
 
 
+def test_a_task_too_long_to_be_asked_makes_no_other_a_duplicate(table: Table) -> None:
+    def long_first(prompt: str, slot: int, sample: int) -> str:
+        remark = "" if slot or sample else f"    # {'a long remark ' * 300}\n"
+        return f"def f(x):\n{remark}    return x * 7{IN}1"
+
+    state, (report,), _ = table.play(config_of(propose={"num_code_i": 0}), long_first, half)
+    refused = [v.reason for v in report.verdicts if isinstance(v, Rejection)]
+    assert refused == ["too-long", "duplicate", "duplicate"] and state.buffer.tasks[-1].code == "def f(x):\n    return x * 7\n"
+
+
 # Other numbers -------------------------------------------------------------------------------------------------
 
 

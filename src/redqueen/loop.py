@@ -177,16 +177,16 @@ def verify(state: State, engine: Engine, proposals: Sequence[Proposal]) -> list[
     """Phase 3. Run each proposal in the sandbox; it becomes a task, or is rejected with the reason.
 
     Rejected are proposals that the content filter forbids, that are invalid or not deterministic, that are in a
-    held-out suite, that were posed before, and those whose prompt would be too long. ``domains/registry.py`` asks each
-    kind's ``check``: of programs ``check_program`` in ``domains/code/checking.py``, and on determinism ``confirm`` in
-    ``redqueen_sandbox/programs.py``.
+    held-out suite, those whose prompt would be too long, and those that were posed before. ``domains/registry.py`` asks
+    each kind's ``check``: of programs ``check_program`` in ``domains/code/checking.py``, and on determinism ``confirm``
+    in ``redqueen_sandbox/programs.py``.
     """
     candidates = [proposal.candidate for proposal in proposals]
     verdicts = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
     verdicts = reject_held_out(candidates, verdicts)
-    verdicts = reject_duplicates(candidates, verdicts, state.buffer.asked)
     limit = engine.limits.solve_prompt_tokens
-    return reject_too_long(candidates, verdicts, engine.prompt_format, engine.tokenizer, limit)
+    verdicts = reject_too_long(candidates, verdicts, engine.prompt_format, engine.tokenizer, limit)
+    return reject_duplicates(candidates, verdicts, state.buffer.asked)
 
 
 def solve(

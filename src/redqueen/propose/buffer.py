@@ -17,7 +17,7 @@ from redqueen.domains.registry import domain_of, in_order, kind_of
 from redqueen.records import Task
 
 ASKED_PER_PLACE = 16
-"""Past tasks remembered per task that the buffer can hold, to refuse repetitions (ours)."""
+"""Keys of past tasks, one or two a task, that are remembered per task that the buffer can hold (ours)."""
 
 
 def program_key(task: Task) -> str:

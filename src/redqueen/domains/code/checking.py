@@ -18,6 +18,7 @@ from redqueen_sandbox.literals import LiteralError, canonical, canonical_args, i
 from redqueen_sandbox.pool import Jobs
 from redqueen_sandbox.programs import Rules, make_job, run_once, verify_program
 from redqueen_sandbox.records import Program
+from redqueen_sandbox.runs import Run
 from redqueen_sandbox.words import is_tame
 
 MAX_CODE_DEPTH = 100
@@ -32,6 +33,8 @@ or imitate may need more: their grades would depend on how many they are."""
 BOOLS = ("True", "False")
 FEWEST_OTHERS = 4
 """Other inputs that a program must take, or its output counts as one of two: it may be a table (ours)."""
+MOST_KILLED = 3
+"""Other inputs that may need more than a task's time or memory; each costs that time (ours)."""
 LEAST_SHARE = 1 / 8
 """Share of simple inputs up to which those that solve an abduction do not count (ours)."""
 
@@ -107,50 +110,48 @@ def guess_chance(output: str, others: Sequence[str]) -> float:
     """Return the chance 1/k of a guess among the k values that a program gives; 0 where k seems to be large.
 
     ``others`` are its outputs for other inputs. k is 2 for a truth value, else the number of distinct outputs, at least
-    2, where they are at most half as many as the outputs. Those of a program that only counts, say, are few as well,
+    2, where they are at most a third as many as the outputs. Those of a program that only counts, say, are few as well,
     but most are equal: where more than three in four are, k seems to be large too, unless all are, or there are two
     values and the rarer came more than once (ours).
     """
     outputs = [output, *others]
-    num_values, num_equal = max(2, len(set(outputs))), max(map(outputs.count, outputs))
+    num_distinct, num_equal = len(set(outputs)), max(map(outputs.count, outputs))
     is_spread = num_equal <= 0.75 * len(outputs) or num_equal == len(outputs)
-    is_spread |= num_values == 2 and num_equal < len(outputs) - 1
-    return 1 / num_values if output in BOOLS or (num_values <= len(outputs) / 2 and is_spread) else 0.0
+    is_spread |= num_distinct == 2 and num_equal < len(outputs) - 1
+    is_few = num_distinct <= len(outputs) / 3 and len(outputs) > 3
+    return 1 / max(2, num_distinct) if output in BOOLS or (is_few and is_spread) else 0.0
 
 
 def without_arguments(output: str, given: str) -> str:
-    """Return an output with "=" in the place of each argument that it repeats, of the eight longest: what is left of it
-    must be found out."""
+    """Return an output with "=" and a number in the place of each argument that it repeats, of the eight longest: what
+    is left of it, and in which order they come, must be found out."""
     by_place, by_name = read_call(given)
-    for text in sorted({*by_place, *by_name.values()}, key=len, reverse=True)[:8]:
+    places = {text: place for place, text in reversed([*enumerate((*by_place, *by_name.values()))])}
+    for text in sorted(places, key=len, reverse=True)[:8]:
         if bare := text.strip("'\""):
-            output = re.sub(rf"(?<!\w){re.escape(bare)}(?!\w)", "=", output)
+            output = re.sub(rf"(?<![\w=]){re.escape(bare)}(?!\w)", f"={places[text]}", output)
     return output
 
 
 def _try_others(
     candidate: Candidate, given: str, output: str, rules: Rules, terms: VerifyConfig
 ) -> Jobs[tuple[tuple[str, ...], float] | Rejection]:
-    """Return a program's outputs for inputs like the given one ("" where it fails; none where its process was killed),
-    and the chance of a guess at an answer, by these and, where an input is sought, by those for simple ones; or a
-    rejection where hash seeds disagree about them, or ``terms`` refuse a program whose output never changes."""
+    """Return a program's outputs for inputs like the given one (none where too many killed its process), and the chance
+    of a guess at an answer, by these and, where an input is sought, by those for simple ones; or a rejection where an
+    output depends on what ran before, or ``terms`` refuse a program whose output never changes."""
     like, bold = other_inputs(given)
     if output in BOOLS:  # that another program fails on a negative number says little about its other inputs
         like += bold
     simple = simple_inputs(given) if candidate.kind == "code_i" else []
-    found, is_whole = list[str](), False
+    found = list[str]()
     if like or simple:
-        job = make_job(candidate.code, tuple(("literal", text) for text in (*like, *simple)), "each", rules)
-        job = replace(job, cpu_ms=rules.limits.accept_cpu_ms)
-        run = yield from run_once(job)
-        if run.ended == "infra":
-            return Rejection(candidate, "infra", run.detail)
-        if rules.num_seeds > 1 and not is_tame(candidate.code, tuple([text for _, text in job.inputs])):
-            again = yield from run_once(replace(job, again=True, seed=int(run.seed == 0)))
-            if any(one.text != other.text for one, other in zip(run.items, again.items, strict=False)):
-                return Rejection(candidate, "nondeterministic", "hash seeds disagree about other inputs")
-        is_whole = run.ended == "ok"  # an input that kills the child ends them
-        found = [one.text if one.verdict == "ok" and is_canonical(one.text) else "" for one in run.items]
+        ran = yield from _outputs(candidate, (*like, *simple, given), rules)
+        if isinstance(ran, Rejection):
+            return ran
+        found = ran
+        if len(found) > len(like) + len(simple) and found.pop() != output:
+            return Rejection(candidate, "nondeterministic", "the output depends on the runs before")
+    is_whole = len(found) == len(like) + len(simple)
     pairs = [(text, other) for text, other in zip(found, like, strict=False) if text]
     others = [text for text, _ in pairs]
     if terms.refuse_constant and set(others) <= {output}:
@@ -164,6 +165,41 @@ def _try_others(
     if len(pairs) < FEWEST_OTHERS:
         chance = max(chance, 0.5)
     return (tuple(found[: len(like)]) if is_whole else ()), chance
+
+
+def _outputs(candidate: Candidate, inputs: Sequence[str], rules: Rules) -> Jobs[list[str] | Rejection]:
+    """Return what a program gives for each input, "" where it fails, needs too much or gives different things under
+    different hash seeds, which a task that seeks an input may not; fewer where more than ``MOST_KILLED`` needed too
+    much."""
+    job = make_job(candidate.code, tuple(("literal", text) for text in inputs), "each", rules)
+    job = replace(job, cpu_ms=rules.limits.accept_cpu_ms)
+    found, killed, seed = list[str](), list[int](), 0
+    while len(found) < len(inputs) and len(killed) <= MOST_KILLED:
+        run = yield from run_once(replace(job, inputs=job.inputs[len(found) :]))
+        if run.ended == "infra":
+            return Rejection(candidate, "infra", run.detail)
+        found, seed = [*found, *_texts(run)], run.seed
+        if run.ended != "ok":
+            killed.append(len(found))
+            found.append("")
+    if rules.num_seeds == 1 or is_tame(candidate.code, tuple(inputs)):
+        return found
+    order = [place for place in reversed(range(len(found))) if place not in killed] + killed[:1]
+    job = replace(job, inputs=tuple(job.inputs[place] for place in order), again=True)
+    for other in [one for one in range(rules.num_seeds + 1) if one != seed][: rules.num_seeds - 1]:
+        run = yield from run_once(replace(job, seed=other))
+        if run.ended == "infra":
+            return Rejection(candidate, "infra", run.detail)
+        texts = _texts(run)
+        for place, text in zip(order, [*texts, *[""] * len(order)], strict=False):
+            if found[place] != text and candidate.kind == "code_i":
+                return Rejection(candidate, "nondeterministic", "hash seeds disagree about other inputs")
+            found[place] = found[place] if found[place] == text else ""
+    return found
+
+
+def _texts(run: Run) -> list[str]:
+    return [one.text if one.verdict == "ok" and is_canonical(one.text) else "" for one in run.items]
 
 
 def _can_be_measured(code: str) -> bool:

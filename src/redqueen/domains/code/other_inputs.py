@@ -19,6 +19,8 @@ signs stay, digits stay digits. By the first way what is in it is changed, by th
 longer, in another order."""
 MAX_GENTLE, MAX_BOLD = 15, 2
 """Most argument lists of either sort."""
+MAX_STEEP = 16
+"""Largest number that is only added to: twice as many rounds may need a thousand times the time (ours)."""
 MAX_CHARS = 32_768
 """Characters of all lists that are tried (ours): time is in proportion to them."""
 
@@ -52,16 +54,18 @@ def _read(arguments: str) -> tuple[list[str], list[Any]]:
 
 
 def _gentle_lists(values: list[Any]) -> Iterator[list[Any]]:
-    """Yield the values changed in each way, then in the first way again and again, by turns one of them, of which only
-    one member where it has several, and all: of what always changes together the sum, say, stays even."""
+    """Yield the values changed in each way, then further and further, by turns one of them, of which only one member
+    where it has several, and all: of what always changes together the sum, say, stays even."""
     yield from _changed_lists(values, GENTLE)
+    raised = values
     for number in range(2 * MAX_GENTLE if values else 0):
         turn, one = divmod(number // 2, len(values))
         if number % 2:
-            values = [_changed(value, GENTLE[0]) for value in values]
+            raised = [_changed(value, GENTLE[0]) for value in raised]
+            yield raised
         else:
             values = [*values[:one], _changed_in_part(values[one], turn), *values[one + 1 :]]
-        yield values
+            yield values
 
 
 def _changed_lists(values: list[Any], ways: Iterable[int]) -> Iterator[list[Any]]:
@@ -98,10 +102,11 @@ def _changed(value: Any, way: int) -> Any:
             if isinstance(value, float) and abs(value) > 1e15:  # one more would be the same
                 value /= 1000
             sign = -1 if value < 0 else 1
-            return (value + sign, 2 * value + 7 * sign, 3 * value + 2 * sign, -value - 3)[way]
+            step = value if abs(value) > MAX_STEEP else 0  # a small number is often one of rounds or levels
+            return (value + sign, value + step + 7 * sign, value + 2 * step + 2 * sign, -value - 3)[way]
         case str():
-            end = value[-1:] if value[-1:].isdigit() else "a"
-            longer = (value[::-1] + value[:1] + end).swapcase()
+            end = value[-1:] or "a"  # a letter that the program knows
+            longer = (value[::-1] + value[:1]).swapcase() + (end if end.isdigit() else "a")
             return (value + end, value[1:] or "Q", longer, value[::-1] + " Z")[way]
         case list() | tuple() | set() | frozenset():
             return type(value)(_changed_members(_members(value), way))
@@ -118,12 +123,23 @@ def _changed(value: Any, way: int) -> Any:
 
 
 def _changed_in_part(value: Any, turn: int) -> Any:
-    """Return the value with one of its members changed, another each turn, or itself changed where it has none."""
-    if not isinstance(value, list | tuple | set | frozenset) or not value:
-        return _changed(value, GENTLE[0])
-    members = _members(value)
-    place = turn % len(members)
-    return type(value)([*members[:place], _changed(members[place], GENTLE[0]), *members[place + 1 :]])
+    """Return the value with one of its members changed, another each turn; a number nearer to zero, and text of the
+    same letters and length where it has two."""
+    match value:
+        case int() | float() if not isinstance(value, bool) and abs(value) > 2:
+            return value - (1 if value > 0 else -1)
+        case str() if len(set(value)) > 1:
+            places = [place for place in range(len(value) - 1) if value[place] != value[place + 1]]
+            place = places[turn % len(places)]
+            return value[:place] + value[place + 1] + value[place] + value[place + 2 :]
+        case list() | tuple() | set() | frozenset() if value:
+            members = _members(value)
+            place = turn % len(members)
+            return type(value)([*members[:place], _changed_in_part(members[place], turn), *members[place + 1 :]])
+        case dict() if value:
+            key = list(value)[turn % len(value)]
+            return {**value, key: _changed_in_part(value[key], turn)}
+    return _changed(value, GENTLE[0])
 
 
 def _members(value: Any) -> list[Any]:
