@@ -4,6 +4,8 @@ import html
 import json
 import os
 import shutil
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import PackageNotFoundError, metadata, version
 from itertools import takewhile
 from pathlib import Path
@@ -11,11 +13,14 @@ from pathlib import Path
 import pytest
 import torch
 from command_line import redqueen, redqueen_afresh
+from small_adapters import adapter
 
 from redqueen import __version__
+from redqueen.adapters.peft import plain_config, write_adapter
 from redqueen.commands.doctor import examine
 from redqueen.config import Config
 from redqueen.config.training import OPERATORS
+from redqueen_sandbox.pool import Pool
 
 QUICK = Path(__file__).parent / "quick.toml"
 CONFIGS = Path(__file__).parent.parent / "configs"
@@ -31,11 +36,27 @@ def refusal(outcome: tuple[int, str, str]) -> str:
     return lines[0].removeprefix("redqueen: ")
 
 
+class HasEverything(BaseHTTPRequestHandler):
+    """A hub that has every model that it is asked for."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 def test_help_and_plan_import_no_torch(tmp_path: Path) -> None:
     lines = [["--help"], ["--version"], ["train", "--help"]]
     lines += [["train", str(CONFIGS / "paper-7b.toml"), "--dry-run"], ["train", "--set", "run.steps=1"]]
-    empty_cache = {**os.environ, "HF_HOME": str(tmp_path)}  # the plan may read no model's config
+    hub = ThreadingHTTPServer(("127.0.0.1", 0), HasEverything)
+    threading.Thread(target=hub.serve_forever, daemon=True).start()
+    asked = {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}"}
+    empty_cache = {**os.environ, **asked, "HF_HOME": str(tmp_path)}  # the plan may read no model's config
     told = redqueen_afresh(*lines, cwd=tmp_path, env=empty_cache)
+    hub.shutdown()
+    hub.server_close()
     assert [one.code for one in told] == [0, 0, 0, 0, 2]
     assert [one.heavy for one in told] == [[]] * len(lines)
     assert not (tmp_path / "runs").exists()
@@ -66,8 +87,10 @@ def test_the_version_is_that_of_the_package() -> None:
 
 def test_a_run_directory_that_exists_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("mine")
-    line = refusal(redqueen("train", QUICK, "--run-dir", tmp_path))
-    assert f"redqueen resume {tmp_path}" in line
+    lines = {
+        refusal(redqueen("train", QUICK, "--run-dir", tmp_path, *dry)) for dry in ([], ["--dry-run"], ["--measure"])
+    }
+    assert len(lines) == 1 and f"redqueen resume {tmp_path}" in min(lines)
     assert [p.name for p in tmp_path.iterdir()] == ["note.txt"]
 
 
@@ -120,6 +143,24 @@ def test_a_plan_that_cannot_start_is_refused_by_the_dry_run_and_by_the_start_in_
     lines = {refusal(redqueen(*words, *dry)) for dry in (["--dry-run"], [])}
     assert len(lines) == 1 and said in min(lines)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_refuses_a_cluster_without_ray_and_a_sandbox_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("train", QUICK, "--run-dir", tmp_path / "run", "--dry-run")
+    monkeypatch.setattr("redqueen.cluster.sharded.find_spec", lambda name: None)
+    assert "--cluster needs Ray" in refusal(redqueen(*words, "--cluster", "nowhere:1"))
+    monkeypatch.setattr(Pool, "observed", lambda self: {"seccomp": False})
+    assert "verify.allow_weak = true" in refusal(redqueen(*words))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_dry_run_refuses_founders_that_do_not_fit_the_runs_adapters(tmp_path: Path) -> None:
+    write_adapter(tmp_path / "large", plain_config(adapter(1), "base", ["q_proj"]), adapter(1))
+    words = ("train", QUICK, "--run-dir", tmp_path / "run", "--set", f"population.founders={tmp_path / 'large'}")
+    lines = {refusal(redqueen(*words, *dry)) for dry in ([], ["--dry-run"])}
+    assert len(lines) == 1 and f"population.founders: {tmp_path / 'large'}" in min(lines)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")

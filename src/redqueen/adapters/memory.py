@@ -25,6 +25,7 @@ from redqueen.adapters.bank import find_targets
 from redqueen.adapters.base import device_type, settle_precision
 from redqueen.adapters.base_shape import base_shape, positions_of
 from redqueen.adapters.fused_decode import is_known, side_by_side_weights
+from redqueen.adapters.genotype import Genotype
 from redqueen.adapters.tree_attention import MOST_SCORES
 from redqueen.config import Config
 from redqueen.display import size
@@ -333,6 +334,18 @@ def _skeleton(shape: dict[str, Any]) -> tuple[Any, PretrainedConfig]:
     except Exception as error:  # a damaged shape fails in many ways, each architecture's its own
         first = [*str(error).strip().splitlines(), type(error).__name__][0]
         raise UserError(f"the base's config.json is not of a supported causal language model: {first:.300}") from None
+
+
+def fresh_adapter(config: Config, shape: dict[str, Any]) -> Genotype:
+    """Return the shapes of a member's factors on a base of ``shape``, without memory behind them.
+
+    Raises UserError where ``population.lora_targets`` name nothing of it.
+    """
+    population, factors = config.population, {}
+    for name, layer in find_targets(_skeleton(shape)[0], population.lora_targets).items():
+        a, b = (population.lora_rank, layer.in_features), (layer.out_features, population.lora_rank)
+        factors[name] = (torch.empty(a, device="meta"), torch.empty(b, device="meta"))
+    return Genotype(factors, population.lora_alpha)
 
 
 def _activation_bytes_per_token(config: PretrainedConfig, work: Work, compute_bytes: int) -> int:

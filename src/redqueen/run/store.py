@@ -66,6 +66,14 @@ def refuse_links(folder: Path) -> None:
             )
 
 
+def refuse_existing(folder: Path) -> None:
+    """Raise UserError when a new run cannot have this folder, since it is there already."""
+    if folder.exists():
+        raise UserError(
+            f"{folder} exists already: choose another --run-dir, or continue it: `{command('resume', folder)}`"
+        )
+
+
 def make_run_folder(folder: Path, config: Config) -> None:
     """Make the run directory with its config in it: one does not appear without the other."""
     try:
