@@ -100,6 +100,7 @@ def test_a_run_directory_that_exists_is_refused_and_left_alone(tmp_path: Path) -
         (["--set", "model.base=./nowhere"], "model.base is ./nowhere, and there is no such folder"),
         (["--set", "model.base=./nowhere", "--dry-run"], "model.base is ./nowhere, and there is no such folder"),
         (["--set", "model.base=a..b"], "model.base is a..b, and there is no such folder"),
+        (["--set", "model.base=models/x.gguf", "--dry-run"], "model.base is models/x.gguf, and there is no such file"),
         (["--set", "model.base=./empty"], "empty is a folder without config.json"),
         (["--set", "population.founders=./empty"], "population.founders: empty/adapter_config.json: No such file"),
         (["--set", "model.base=./damaged"], "damaged/config.json is not a JSON object"),

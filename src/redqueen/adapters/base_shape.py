@@ -242,7 +242,8 @@ def refuse_missing_folder(name: str) -> None:
             f"model.base {name} is a file: give the Hugging Face folder that it was made from (config.json, "
             "safetensors, tokenizer), or its name on the hub"
         )
-    if not os.path.isdir(name) and (len(name) > 200 or "\0" in name or name[:1] in "./~" or name.count("/") > 1):
+    is_path = len(name) > 200 or "\0" in name or name[:1] in "./~" or name.count("/") > 1
+    if not os.path.isdir(name) and (is_path or name.lower().endswith(".gguf")):
         raise _no_folder(name)
 
 
@@ -258,4 +259,5 @@ def _causal(name: str, shape: dict[str, Any]) -> dict[str, Any]:
 
 
 def _no_folder(name: str) -> UserError:
-    return UserError(f"model.base is {name:.99}, and there is no such folder: give a folder, GGUF file or hub name")
+    what = "file" if name.lower().endswith(".gguf") else "folder"
+    return UserError(f"model.base is {name:.99}, and there is no such {what}: give a folder, GGUF file or hub name")
