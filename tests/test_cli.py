@@ -186,6 +186,22 @@ def test_a_preset_is_named_without_a_path(tmp_path: Path, monkeypatch: pytest.Mo
     assert 'name = "mine"' in redqueen("train", "smoke", "--dry-run")[1]
 
 
+@pytest.mark.parametrize("preset", ["smoke", "population", "single", "paper"])
+def test_the_kinds_of_domains_that_are_set_take_the_place_of_a_presets(
+    preset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("train", preset, "--dry-run", "--set", "propose.domains=maths")
+    code, out, _ = redqueen(*words)
+    assert code == 0 and "num_proposals = {}" in out
+    assert (
+        "# propose.num_proposals: left out code_f, code_i, code_o, not kinds of maths; a kind without a number" in out
+    )
+    assert 'num_proposals = {"maths_word": 3}' in redqueen(*words, "--set", "propose.num_proposals.maths_word=3")[1]
+    for mistake in ("propose.num_proposals.code_o=3", "propose.num_code_o=3", "propose.num_proposals={code_o = 3}"):
+        assert "propose.num_proposals names code_o" in refusal(redqueen(*words, "--set", mistake))
+
+
 @pytest.mark.parametrize(
     ("asked", "meant"),
     [

@@ -97,7 +97,7 @@ def train(
     from redqueen.fitting import fit_to_base
     from redqueen.run.lifecycle import start
 
-    resolved = fit_to_base(load_config(config, overrides)).config
+    resolved = fit_to_base(load_config(config, overrides), overrides or ()).config
     folder = Path(run_dir) if run_dir else Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"
     return _played(folder, start(resolved, folder))
 

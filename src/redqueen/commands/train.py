@@ -33,7 +33,7 @@ def train(
         return
     from redqueen.fitting import fit_to_base
 
-    fitted, load = fit_to_base(load_config(config, overrides)), _load(cluster)
+    fitted, load = fit_to_base(load_config(config, overrides), overrides), _load(cluster)
     resolved = fitted.config
     folder = run_dir or Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"
     if dry_run or measure:
