@@ -69,7 +69,7 @@ def test_a_place_that_cannot_be_written_and_an_unknown_format_are_refused_by_the
     run: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(UserError, match=r"Cannot write .*nowhere/t.jsonl: No such file.* with --out"):
+    with pytest.raises(UserError, match=r"--out .*nowhere/t.jsonl cannot be written \(No such file.*: choose another"):
         write_rows(run, ALL, "chat", tmp_path / "nowhere" / "t.jsonl")
     with pytest.raises(UserError, match=r"--as-environment .*file/env cannot be made \(Not a directory\)"):
         write_environment(run, ALL, "chat", tmp_path / "file" / "env")

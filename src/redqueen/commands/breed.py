@@ -20,7 +20,7 @@ from redqueen.errors import UserError
 from redqueen.evolve.generation import draw_operator
 from redqueen.evolve.operators import OPERATORS, Operator, apply, find
 from redqueen.evolve.selection import finite_by, select_parents
-from redqueen.files import making_folder
+from redqueen.files import making_folder, naming_remedy
 
 _MUST_AGREE = ("r", "lora_alpha")
 
@@ -52,12 +52,9 @@ def breed_folders(
         "relative_change": {"overall": child.change.overall, **child.change.per_layer},
         "seconds": round(seconds, 4),
     }
-    try:
-        with making_folder(out) as aside:
-            write_adapter(aside, adapters[0].config, child.genotype, base_sha256(adapters[0]))
-            (aside / "breeding.json").write_text(json.dumps(record, indent=2) + "\n")
-    except OSError as error:
-        raise UserError(f"--out {out}: cannot be written ({error.strerror}); choose another place") from error
+    with naming_remedy(f"--out {out} cannot be written"), making_folder(out) as aside:
+        write_adapter(aside, adapters[0].config, child.genotype, base_sha256(adapters[0]))
+        (aside / "breeding.json").write_text(json.dumps(record, indent=2) + "\n")
     return record
 
 

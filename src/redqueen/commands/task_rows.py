@@ -12,7 +12,7 @@ from typing import Any
 
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.errors import UserError, how_to_install
-from redqueen.files import making_folder, naming_another_file, writing_whole
+from redqueen.files import making_folder, naming_remedy, writing_whole
 from redqueen.records import Task
 from redqueen.report.task_list import TaskFilter, find_tasks
 
@@ -76,7 +76,7 @@ def write_rows(run_dir: Path, wanted: TaskFilter, prompt_format: str, out: Path)
     rows = _rows_of_run(run_dir, wanted, prompt_format)
     if out.suffix == ".parquet" and find_spec("pyarrow") is None:
         raise UserError(f"--out {out} needs the package pyarrow: {how_to_install('parquet')}, or write .jsonl")
-    with naming_another_file(str(out)), writing_whole(out) as file:
+    with naming_remedy(f"--out {out} cannot be written"), writing_whole(out) as file:
         if out.suffix == ".parquet":
             import pyarrow
             import pyarrow.parquet
@@ -107,15 +107,12 @@ def write_environment(run_dir: Path, wanted: TaskFilter, prompt_format: str, out
     )
     if out.exists():
         raise UserError(f"--as-environment {out} exists already: choose a folder to be made")
-    try:
-        with making_folder(out) as aside:
-            (aside / module).mkdir()
-            (aside / "pyproject.toml").write_text(project, encoding="utf-8")
-            (aside / module / "tasks.jsonl").write_text(_lines(rows), encoding="utf-8")
-            text = taskset.replace("PROMPT_FORMAT", repr(prompt_format))
-            (aside / module / "__init__.py").write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"--as-environment {out} cannot be made ({error.strerror}): choose another place") from None
+    with naming_remedy(f"--as-environment {out} cannot be made"), making_folder(out) as aside:
+        (aside / module).mkdir()
+        (aside / "pyproject.toml").write_text(project, encoding="utf-8")
+        (aside / module / "tasks.jsonl").write_text(_lines(rows), encoding="utf-8")
+        text = taskset.replace("PROMPT_FORMAT", repr(prompt_format))
+        (aside / module / "__init__.py").write_text(text, encoding="utf-8")
     return f"{len(rows)} tasks in {out}: pip install {out}, then the taskset {name} of verifiers"
 
 

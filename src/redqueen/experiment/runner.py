@@ -23,7 +23,7 @@ from redqueen.config import EMBEDDED, Config, RunConfig, parse_config, parse_rec
 from redqueen.display import duration
 from redqueen.errors import UserError
 from redqueen.experiment.plan import Experiment, Planned
-from redqueen.files import read_plain
+from redqueen.files import naming_remedy, read_plain
 from redqueen.fitting import fit_to_base
 from redqueen.journal import Journal, read
 from redqueen.report.pages import write_report
@@ -99,10 +99,8 @@ def run_all(
     todo = [planned for planned in plan.runs if planned.folder not in done]
     if done:
         say(f"{len(done)} of {len(plan.runs)} runs are finished already")
-    try:
+    with naming_remedy(f"--out {folder} cannot be made a folder", "name another"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--out {folder} cannot be made a folder ({error.strerror}): name another") from None
     if jobs == 1:
         for at, planned in enumerate(todo):
             position = f"run {len(done) + at + 1} of {len(plan.runs)}"

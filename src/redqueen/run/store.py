@@ -10,7 +10,7 @@ from pathlib import Path
 
 from redqueen.config import Config, parse_recorded
 from redqueen.errors import UserError, command
-from redqueen.files import making_folder, read_plain, write_whole
+from redqueen.files import making_folder, naming_remedy, read_plain, write_whole
 from redqueen.journal import Journal, read
 from redqueen.journal.untrusted import SIDE_FILES
 from redqueen.locking import LOCK_NAME, held_here
@@ -76,13 +76,9 @@ def refuse_existing(folder: Path) -> None:
 
 def make_run_folder(folder: Path, config: Config) -> None:
     """Make the run directory with its config in it: one does not appear without the other."""
-    try:
-        with making_folder(folder) as aside:
-            write_whole(aside / CONFIG, json.dumps(config.model_dump(mode="json"), indent=2) + "\n")
-    except OSError as error:
-        raise UserError(
-            f"--run-dir {folder} cannot be made ({error.strerror}): choose a folder you may write to"
-        ) from None
+    remedy = "choose a folder you may write to"
+    with naming_remedy(f"--run-dir {folder} cannot be made", remedy), making_folder(folder) as aside:
+        write_whole(aside / CONFIG, json.dumps(config.model_dump(mode="json"), indent=2) + "\n")
 
 
 def remove_journal(folder: Path) -> None:
@@ -96,11 +92,9 @@ def remove_journal(folder: Path) -> None:
             f"{folder} has no checkpoint, but its journal has {last} steps, so it cannot be resumed: restore the "
             f"folder {CHECKPOINTS} from a copy, or start a new run; `redqueen report` still reads this one"
         )
-    try:
+    with naming_remedy(f"{path} cannot be removed", "make the run directory writable"):
         for name in (*(f"{JOURNAL}{ending}" for ending in SIDE_FILES), JOURNAL):
             path.with_name(name).unlink(missing_ok=True)
-    except OSError as error:
-        raise UserError(f"{path} cannot be removed ({error.strerror}): make the run directory writable") from None
 
 
 def _last_step(path: Path) -> int:
