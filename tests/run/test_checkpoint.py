@@ -153,20 +153,6 @@ def test_later_checkpoints_go_when_a_run_falls_back(tmp_path: Path) -> None:
     assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [10]
 
 
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        ({"ratings": {1: 25.0}}, r"state\.ratings has the key 1"),
-        ({"seen": [{"a"}]}, r"state\.seen\[0\] is a set"),
-        ({"mu": torch.tensor(1.0)}, r"state\.mu is a Tensor"),
-    ],
-)
-def test_a_state_that_json_would_change_is_refused(tmp_path: Path, state: dict, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        Checkpoint.save(tmp_path / "new", 1, {}, state)
-    assert not (tmp_path / "new").exists()
-
-
 def test_a_folder_without_write_permission_is_the_users_error(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoints"
     folder.mkdir()

@@ -79,11 +79,9 @@ class Checkpoint:
 
         Those whose step is a multiple of ``MILESTONE_STEPS`` stay as well.
 
-        ``state`` must be plain: dicts with text keys, lists or tuples (which come back as lists), text, numbers,
-        booleans, None; floats come back exactly. Raises TypeError when it is not, UserError when it cannot be written;
-        what was there before is then untouched.
+        ``state`` is plain, as ``state_to_plain`` returns it; floats come back exactly. Raises UserError when it cannot
+        be written; what was there before is then untouched.
         """
-        _require_plain(state, "state")
         folder = Path(folder)
         final, aside = folder / _name(step), folder / f"{ASIDE}{step:06d}"
         with _naming_the_folder(folder):
@@ -238,22 +236,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DamagedCheckpoint(f"{path.name} is not a JSON object")
     return value
-
-
-def _require_plain(value: object, where: str) -> None:
-    """Refuse what JSON would silently change or cannot hold."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise TypeError(f"{where} has the key {key!r}; JSON would turn it into text, so use text keys")
-            _require_plain(item, f"{where}.{key}")
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            _require_plain(item, f"{where}[{index}]")
-    else:
-        raise TypeError(f"{where} is a {type(value).__name__}; a checkpoint's state holds plain values only")
 
 
 def _delete(path: Path) -> None:
