@@ -15,7 +15,7 @@ from typing import Any
 
 from redqueen import __version__
 from redqueen.config import EMBEDDED
-from redqueen.errors import UserError, how_to_install
+from redqueen.errors import UserError, first_line, how_to_install
 from redqueen.files import open_plain, read_plain
 
 EMBEDDED_ID = f"{EMBEDDED}@"
@@ -214,8 +214,8 @@ def _shape_of_gguf(name: str) -> dict[str, Any]:
     try:
         return dict(AutoConfig.from_pretrained(**source).to_dict())
     except Exception as error:  # a damaged file fails in many ways
-        first = [*str(error).strip().splitlines(), type(error).__name__][0]
-        raise UserError(f"{name} cannot be read as a GGUF model ({first}): give a model folder or a hub name") from None
+        why = f"{name} cannot be read as a GGUF model ({first_line(error)})"
+        raise UserError(f"{why}: give a model folder or a hub name") from None
 
 
 def _read(path: Path) -> dict[str, Any]:

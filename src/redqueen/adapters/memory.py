@@ -29,7 +29,7 @@ from redqueen.adapters.genotype import Genotype
 from redqueen.adapters.tree_attention import MOST_SCORES
 from redqueen.config import Config
 from redqueen.display import size
-from redqueen.errors import UserError
+from redqueen.errors import UserError, first_line
 
 GROUPS_KEPT = 2
 """Prompts that are kept while texts are written, for each whole group that fits the rows: a new group need not
@@ -332,8 +332,8 @@ def _skeleton(shape: dict[str, Any]) -> tuple[Any, PretrainedConfig]:
         with torch.device("meta"):
             return AutoModelForCausalLM.from_config(config, trust_remote_code=False), config
     except Exception as error:  # a damaged shape fails in many ways, each architecture's its own
-        first = [*str(error).strip().splitlines(), type(error).__name__][0]
-        raise UserError(f"the base's config.json is not of a supported causal language model: {first:.300}") from None
+        why = f"{first_line(error):.300}"
+        raise UserError(f"the base's config.json is not of a supported causal language model: {why}") from None
 
 
 def fresh_adapter(config: Config, shape: dict[str, Any]) -> Genotype:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from redqueen.domains.domain import Item
-from redqueen.errors import UserError, how_to_install
+from redqueen.errors import UserError, first_line, how_to_install
 from redqueen.files import open_data
 from redqueen.records import Task
 
@@ -140,8 +140,8 @@ def rows_of_hub(repository: str, config: str | None, split: str, files: str = ""
         else:
             loaded = datasets.load_dataset(repository, config, split=split)
     except (OSError, ValueError, RuntimeError) as error:  # httpx's errors are OSError or RuntimeError by way of the hub
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UserError(f"{repository} cannot be loaded ({first}); go online, or give its file by --data") from None
+        why = f"{repository} cannot be loaded ({first_line(error)})"
+        raise UserError(f"{why}; go online, or give its file by --data") from None
     return _rows(repository, loaded)
 
 
