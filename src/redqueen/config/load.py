@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,6 +14,7 @@ from pydantic import ValidationError, model_validator
 
 from redqueen.config.episodes import (
     EMBEDDED,
+    FILE_PREFIX,
     MatchConfig,
     ModelConfig,
     PopulationConfig,
@@ -222,6 +224,21 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> Config:
         whole = os.path.abspath(os.path.expanduser(base))
         data["model"] = {**model, "base": whole if os.path.exists(whole) else base}  # a run finds it from any folder
     return parse_config(data, "the defaults" if path is None else str(path))
+
+
+def without_folders(plain: Any) -> Any:
+    """Return plain data in which a path from the root of this machine is its last name alone, or its name on the hub
+    where it is in the hub's cache."""
+    if isinstance(plain, Mapping):
+        return {name: without_folders(value) for name, value in plain.items()}
+    if isinstance(plain, list):
+        return [without_folders(value) for value in plain]
+    prefix = FILE_PREFIX if isinstance(plain, str) and plain.startswith(FILE_PREFIX) else ""
+    whole = plain.removeprefix(prefix) if isinstance(plain, str) else ""
+    if not os.path.isabs(whole):
+        return plain
+    cached = re.search(r"/models--([^/]+)--([^/]+)/snapshots/\w+/?$", whole)
+    return prefix + ("/".join(cached.groups()) if cached else os.path.basename(os.path.normpath(whole)))
 
 
 def parse_config(data: dict[str, Any], source: str) -> Config:
