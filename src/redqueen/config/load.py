@@ -269,7 +269,7 @@ def parse_recorded(data: dict[str, Any], source: str, to_go_on: bool = False) ->
 
 def _explain(fault: Any, data: Any) -> str:
     """Say in one phrase what is wrong with a field of ``data`` and what would be right."""
-    place = ".".join(f"{p:.100}" if isinstance(p, str) else str(p) for p in fault["loc"]) or "the config"
+    place = ".".join(f"{p:.100}" if isinstance(p, str) else str(p) for p in fault["loc"])
     if removed := why_removed(".".join(str(p) for p in fault["loc"][:2]), fault["input"]):
         return removed
     if fault["type"] == "extra_forbidden":
@@ -281,9 +281,9 @@ def _explain(fault: Any, data: Any) -> str:
         meant = did_you_mean(str(fault["loc"][1]), list(known))
         return f"there is no field {place}{meant}; {fault['loc'][0]} has {', '.join(known)}"
     if fault["type"] == "value_error":
-        return f"{place}: {fault['msg'].removeprefix('Value error, ')}"
+        return f"{place}: ".removeprefix(": ") + fault["msg"].removeprefix("Value error, ")
     if len(fault["loc"]) < 2:
-        return f"{place} must be a table of fields (got {fault['input']!r:.200})"
+        return f"{place or 'the config'} must be a table of fields (got {fault['input']!r:.200})"
     section_name, name = str(fault["loc"][0]), str(fault["loc"][1])
     model: Any = Config.model_fields[section_name].annotation
     schema = model.model_json_schema()["properties"][name]
