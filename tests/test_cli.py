@@ -75,7 +75,8 @@ def test_the_plan_shows_the_resolved_config_and_the_work_of_a_step_and_writes_no
 
 def test_the_plan_counts_the_generations_that_a_run_plays() -> None:
     _, out, _ = redqueen("train", QUICK, "--dry-run")
-    assert "4 steps, 1 generation" in out  # after step 2; none after the last
+    assert "4 steps, 1 generation\n" in out  # after step 2; none after the last
+    assert "1 step, 0 generations\n" in redqueen("train", QUICK, "--set", "run.num_steps=1", "--dry-run")[1]
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -214,6 +215,11 @@ def test_the_kinds_of_domains_that_are_set_take_the_place_of_a_presets(
 def test_a_misspelt_field_is_answered_with_the_one_that_was_meant(asked: str, meant: str) -> None:
     line = refusal(redqueen("train", "--set", asked, "--dry-run"))
     assert (f"(did you mean {meant}?)" in line) == bool(meant)
+
+
+def test_a_fault_between_sections_is_said_after_the_files_name_alone(tmp_path: Path) -> None:
+    line = refusal(redqueen("train", "smoke", "--set", "cluster.num_shards=99", "--dry-run"))
+    assert line.startswith("smoke: cluster.num_shards is 99, and there are")
 
 
 def test_a_runs_config_and_an_experiment_are_told_from_each_other(tmp_path: Path) -> None:

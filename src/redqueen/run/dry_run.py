@@ -7,6 +7,7 @@ from pathlib import Path
 
 from redqueen.adapters.base_shape import base_shape, positions_of, pretrained
 from redqueen.config import Config
+from redqueen.display import counted
 from redqueen.domains.registry import texts_of_a_step
 from redqueen.fitting import Fitted
 from redqueen.run.store import refuse_existing
@@ -69,7 +70,7 @@ def _work(config: Config) -> list[str]:
     tokens = proposals * propose.max_new_tokens + attempts * solve.max_new_tokens
     births = (config.run.num_steps - 1) // config.evolve.every_steps if config.evolve.enabled else 0
     return [
-        f"# {config.population.arm}: {config.run.num_steps} steps, {births} generations",
+        f"# {config.population.arm}: {counted(config.run.num_steps, 'step')}, {counted(births, 'generation')}",
         f"# a step: {proposals} proposals ({each} a teacher), at most {attempts} attempts",
         f"# a step: at most {tokens:,} new tokens if every text ran to its limit",
     ]
