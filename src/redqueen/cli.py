@@ -149,7 +149,9 @@ def report(
 
 @app.command()
 def experiment(
-    file: Annotated[Path, typer.Argument(help="A TOML file of arms and seeds, for example experiments/smoke.toml.")],
+    file: Annotated[
+        Path, typer.Argument(help="A TOML file of arms and seeds, or smoke, a small one that is included.")
+    ],
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the runs; default runs/NAME.")] = None,
     tables: Annotated[
         Path | None, typer.Option("--tables", help="Folder of the tables; default: that of --out.")
