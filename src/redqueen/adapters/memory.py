@@ -341,10 +341,10 @@ def fresh_adapter(config: Config, shape: dict[str, Any]) -> Genotype:
 
     Raises UserError where ``population.lora_targets`` name nothing of it.
     """
-    population, factors = config.population, {}
-    for name, layer in find_targets(_skeleton(shape)[0], population.lora_targets).items():
-        a, b = (population.lora_rank, layer.in_features), (layer.out_features, population.lora_rank)
-        factors[name] = (torch.empty(a, device="meta"), torch.empty(b, device="meta"))
+    population, rank = config.population, config.population.lora_rank
+    layers = find_targets(_skeleton(shape)[0], population.lora_targets).items()
+    with torch.device("meta"):
+        factors = {n: (torch.empty(rank, m.in_features), torch.empty(m.out_features, rank)) for n, m in layers}
     return Genotype(factors, population.lora_alpha)
 
 

@@ -22,7 +22,7 @@ from redqueen.config.load import without_folders
 from redqueen.engine import build_bank, load_base
 from redqueen.errors import UserError, command
 from redqueen.evolve.spectrum import MERGED, mean_of
-from redqueen.files import making_folder, write_whole
+from redqueen.files import making_folder, naming_remedy, write_whole
 from redqueen.journal import Journal, read
 from redqueen.journal.schema import DISTILLED
 from redqueen.learn.torch_learner import FACTORS
@@ -76,22 +76,17 @@ def export_member(
     name = opened.config.model.base
     known, genotype = identify_base(name), opened.genotype
     base = replace(known, name=base_name or known.name)
-    try:
-        with making_folder(out) as aside:
-            if merge:
-                write_merged(name, genotype, aside)
-            else:
-                where = OWN_BASE if name == EMBEDDED else without_folders(base.name)  # what PEFT loads
-                write_adapter(aside, plain_config(genotype, where, opened.targets), genotype, base.sha256)
-                if name == EMBEDDED:
-                    shutil.copytree(embedded_folder(), aside / OWN_BASE)
-            card = model_card(run_dir, opened.config, opened.name, base, merge, opened.step, out.name, opened.sources)
-            write_whole(aside / CARD, card)
-    except (OSError, SafetensorError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UserError(
-            f"--out {out} cannot be written ({why}): choose a folder you may write to on a disk with free space"
-        ) from None
+    remedy, errors = "choose a folder you may write to on a disk with free space", (OSError, SafetensorError)
+    with naming_remedy(f"--out {out} cannot be written", remedy, errors), making_folder(out) as aside:
+        if merge:
+            write_merged(name, genotype, aside)
+        else:
+            where = OWN_BASE if name == EMBEDDED else without_folders(base.name)  # what PEFT loads
+            write_adapter(aside, plain_config(genotype, where, opened.targets), genotype, base.sha256)
+            if name == EMBEDDED:
+                shutil.copytree(embedded_folder(), aside / OWN_BASE)
+        card = model_card(run_dir, opened.config, opened.name, base, merge, opened.step, out.name, opened.sources)
+        write_whole(aside / CARD, card)
     if genotype.is_zero:
         print(f"{opened.name} was never updated: with it the base answers as without it", file=sys.stderr)
     if not merge and os.path.isabs(base.name):

@@ -80,7 +80,6 @@ def resume(
 
 REMEDY = "take a larger base, or set propose.max_new_tokens, propose.temperature or model.prompt_format otherwise"
 
-
 FEWEST_TELLING = 20
 """Fewer invalid proposals are too few to call a base unfit: none of 20 means a share below 15 % (95 % bound 3 / n)."""
 

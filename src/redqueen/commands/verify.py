@@ -70,18 +70,14 @@ def protections() -> ProtectionReport:
 def _portions(path: Path) -> Iterator[list[tuple[int, str]]]:
     """The file's lines with their numbers, blank ones left out, some hundred at a time."""
     portion: list[tuple[int, str]] = []
-    try:
-        with open_data(path, errors="replace") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    portion.append((number, line))
-                if len(portion) == _PORTION_LINES:
-                    yield portion
-                    portion = []
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(
-            f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}); give a file of JSON lines"
-        ) from None
+    what, errors = f"{path} cannot be read", (OSError, EOFError, zlib.error)
+    with naming_remedy(what, "give a file of JSON lines", errors), open_data(path, errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                portion.append((number, line))
+            if len(portion) == _PORTION_LINES:
+                yield portion
+                portion = []
     if portion:
         yield portion
 

@@ -130,7 +130,7 @@ class Config(Section):
     sampler: SamplerConfig = SamplerConfig()
 
     @model_validator(mode="after")
-    def _something_to_propose(self) -> Config:
+    def _sections_fit_each_other(self) -> Config:
         if self.population.single and self.match.hall_of_fame_frac > 0:
             raise ValueError("match.hall_of_fame_frac needs two roles: the single agent has no opponents, set it to 0")
         if self.cluster.num_shards > self.population.num_members:
@@ -153,10 +153,6 @@ class Config(Section):
             raise ValueError(
                 "distill.every_steps needs two roles: a single agent would forget how to propose, set it to 0"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _servers_can_sample_it(self) -> Config:
         if self.sampler.kind == "vllm" and self.cluster.num_shards > 1:
             raise ValueError("sampler.kind = vllm needs cluster.num_shards 1: a shard samples where it learns")
         return self

@@ -204,7 +204,8 @@ def _play_in_parallel(
     try:
         while playing or (waiting and not failed):
             unfinished = {run.folder for run in (*waiting, *playing.values())}
-            ready = [] if failed else [run for run in waiting if _may_begin(plan, run, unfinished)]
+            held = [run for run in waiting if (one := plan.reference_of(run)) and one.folder in unfinished]
+            ready = [] if failed else [run for run in waiting if run not in held]
             for planned in ready[: jobs - len(playing)]:
                 waiting.remove(planned)
                 config = with_limit(plan, planned, folder).model_dump(mode="json")
@@ -251,11 +252,6 @@ def _played(folder: Path, playing: Iterable[Planned]) -> str:
             step = None  # it has none yet, or is just making it
         told.append(f"{planned.folder} step {0 if step is None else step}/{planned.config.run.num_steps}")
     return f"running {', '.join(told)}"
-
-
-def _may_begin(plan: Experiment, planned: Planned, unfinished: set[str]) -> bool:
-    reference = plan.reference_of(planned)
-    return reference is None or reference.folder not in unfinished
 
 
 def _follow_experiment(stopping: Connection[Any, Any]) -> None:

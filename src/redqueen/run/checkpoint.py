@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from redqueen.adapters.bank import OTHER_ADAPTERS
 from redqueen.adapters.base_shape import embedded_folder, weights_sha256
 from redqueen.config import EMBEDDED, Config
 from redqueen.errors import UserError
-from redqueen.files import flush_to_disk, open_plain, read_plain
+from redqueen.files import flush_to_disk, naming_remedy, open_plain, read_plain
 from redqueen.learn.torch_learner import FACTORS
 from redqueen.state import State, state_from_plain
 
@@ -253,16 +253,12 @@ def _delete_leftovers(folder: Path) -> None:
             shutil.rmtree(path)
 
 
-@contextmanager
-def _naming_the_folder(folder: Path) -> Iterator[None]:
+def _naming_the_folder(folder: Path) -> AbstractContextManager[None]:
     """Turn errors about disk and permission into one sentence that names the folder and the remedy."""
-    try:
-        yield
-    except (OSError, SafetensorError) as error:
-        raise UserError(
-            f"Cannot use the checkpoint folder {folder}: {error}. Check that it is a writable folder on a disk with "
-            "free space, then resume the run; earlier checkpoints are untouched."
-        ) from error
+    remedy = (
+        "make it a writable folder on a disk with free space, then resume the run; earlier checkpoints are untouched"
+    )
+    return naming_remedy(f"the checkpoint folder {folder} cannot be used", remedy, (OSError, SafetensorError))
 
 
 def open_checkpoint(folder: Path, config: Config) -> tuple[Checkpoint, State] | None:

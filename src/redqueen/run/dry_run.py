@@ -95,9 +95,7 @@ def memory_lines(config: Config) -> list[str]:
     """Say what adapters and base need and what is free here, when the base's shape can be read without a download."""
     shape = base_shape(config.model.base)
     if shape is None:
-        return [
-            f"# memory: unknown, {config.model.base} is not on this machine yet (it is fetched when the run starts)"
-        ]
+        return [f"# memory: unknown until {config.model.base} is fetched, when the run starts"]
     from redqueen.adapters.memory import plan_memory  # imports torch
 
     return [f"# memory, {line}" for line in plan_memory(config, shape)]

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import stat
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from redqueen.config import Config, parse_recorded
@@ -136,11 +137,9 @@ class RunLock:
     def __enter__(self) -> RunLock:
         if self.path in held_here:
             raise UserError(f"{self.path.parent} is being written by this very process; finish that run first.")
-        try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with _naming_the_folder(self.path.parent):
             self._descriptor = os.open(self.path, flags, 0o644)
-        except OSError as error:
-            raise _unwritable(self.path.parent, error) from error
         found = os.fstat(self._descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
             os.close(self._descriptor)
@@ -154,12 +153,13 @@ class RunLock:
                 f"{self.path.parent} is being written by another process (pid {holder or 'unknown'}); "
                 "wait until that run has ended, or stop it first."
             ) from error
-        try:
-            os.ftruncate(self._descriptor, 0)
-            os.write(self._descriptor, f"{os.getpid()}\n".encode("ascii"))
-        except OSError as error:
-            os.close(self._descriptor)
-            raise _unwritable(self.path.parent, error) from error
+        with _naming_the_folder(self.path.parent):
+            try:
+                os.ftruncate(self._descriptor, 0)
+                os.write(self._descriptor, f"{os.getpid()}\n".encode("ascii"))
+            except OSError:
+                os.close(self._descriptor)
+                raise
         held_here.add(self.path)
         return self
 
@@ -168,8 +168,6 @@ class RunLock:
         os.close(self._descriptor)
 
 
-def _unwritable(run_dir: Path, error: OSError) -> UserError:
-    return UserError(
-        f"Cannot write to the run directory {run_dir}: {error.strerror}. "
-        "Make it writable on a disk with free space, then resume the run."
-    )
+def _naming_the_folder(run_dir: Path) -> AbstractContextManager[None]:
+    remedy = "make it writable on a disk with free space, then resume the run"
+    return naming_remedy(f"the run directory {run_dir} cannot be written to", remedy)

@@ -29,7 +29,6 @@ PACKAGES = {"tensorboard": "tensorboardX", "wandb": "wandb", "trackio": "trackio
 
 PROJECT = "redqueen"
 
-
 Send = Callable[[int, dict[str, float], list[dict[str, str]]], object]
 """Sends the numbers of one step, and rows of a table of tasks (none: no table)."""
 
