@@ -5,6 +5,7 @@ WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY configs configs
 COPY docs docs
+COPY experiments experiments
 COPY src src
 RUN pip install --no-cache-dir -c constraints.txt --index-url https://download.pytorch.org/whl/cpu \
         "$(grep '^torch==' constraints.txt)" \

@@ -1,7 +1,8 @@
 """Hooks of mkdocs: what a page links to outside docs/ becomes part of the site, so that one link serves both readers.
 
-On a forge a link such as ``../experiments/README.md`` leads to the file; in the site it leads to a copy of it, made
-here at build time under ``repository/``. Nothing is copied that no page links to.
+On a forge a link of README.md such as ``experiments/RESULTS.md`` leads to the file; in the site it leads to a copy of
+it, made here at build time under ``repository/``. Nothing else is copied. The pages of docs/ link to nothing
+outside it, since the wheel has them alone.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?\)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add every file of the repository that a page links to, and what those pages link to in turn."""
+    """Add every file of the repository that the navigation names or a page links to, and what those pages link to."""
     files.append(File.generated(config, "index.md", abs_src_path=str(_root(config) / "README.md")))
     waiting = [file.src_uri for file in files.documentation_pages()]
+    for uri in re.findall(rf"{OUTSIDE}/[\w./-]+", str(config.nav)):
+        files.append(File.generated(config, uri, abs_src_path=str(_root(config) / _path_of(uri))))
+        waiting.append(uri)
     while waiting:
         uri = waiting.pop()
         text = FENCE.sub("", (_root(config) / _path_of(uri)).read_text(encoding="utf-8"))

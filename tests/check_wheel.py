@@ -49,6 +49,7 @@ def main() -> None:
         assert "report: " in redqueen("train", "my.toml", "--run-dir", "run", *settings, cwd=folder)
         assert "S1" in redqueen("export", "run", "--member", "S1", "--out", "S1", cwd=folder)
         redqueen("report", "run", "--json", cwd=folder)
+        assert "4 runs in" in redqueen("experiment", "smoke", "--dry-run", cwd=folder)
         assert (Path(redqueen("docs", cwd=folder).strip()) / "runs.md").is_file()
         assert (Path(redqueen("docs", cwd=folder).strip()) / "notebook.ipynb").is_file()
         assert "expected duration: " in redqueen("train", "maths", "--measure", cwd=folder)

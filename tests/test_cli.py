@@ -4,6 +4,8 @@ import html
 import json
 import os
 import shutil
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import PackageNotFoundError, metadata, version
 from itertools import takewhile
 from pathlib import Path
@@ -11,11 +13,14 @@ from pathlib import Path
 import pytest
 import torch
 from command_line import redqueen, redqueen_afresh
+from small_adapters import adapter
 
 from redqueen import __version__
+from redqueen.adapters.peft import plain_config, write_adapter
 from redqueen.commands.doctor import examine
 from redqueen.config import Config
 from redqueen.config.training import OPERATORS
+from redqueen_sandbox.pool import Pool
 
 QUICK = Path(__file__).parent / "quick.toml"
 CONFIGS = Path(__file__).parent.parent / "configs"
@@ -31,11 +36,27 @@ def refusal(outcome: tuple[int, str, str]) -> str:
     return lines[0].removeprefix("redqueen: ")
 
 
+class HasEverything(BaseHTTPRequestHandler):
+    """A hub that has every model that it is asked for."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 def test_help_and_plan_import_no_torch(tmp_path: Path) -> None:
     lines = [["--help"], ["--version"], ["train", "--help"]]
     lines += [["train", str(CONFIGS / "paper-7b.toml"), "--dry-run"], ["train", "--set", "run.steps=1"]]
-    empty_cache = {**os.environ, "HF_HOME": str(tmp_path)}  # the plan may read no model's config
+    hub = ThreadingHTTPServer(("127.0.0.1", 0), HasEverything)
+    threading.Thread(target=hub.serve_forever, daemon=True).start()
+    asked = {"HF_HUB_OFFLINE": "0", "HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}"}
+    empty_cache = {**os.environ, **asked, "HF_HOME": str(tmp_path)}  # the plan may read no model's config
     told = redqueen_afresh(*lines, cwd=tmp_path, env=empty_cache)
+    hub.shutdown()
+    hub.server_close()
     assert [one.code for one in told] == [0, 0, 0, 0, 2]
     assert [one.heavy for one in told] == [[]] * len(lines)
     assert not (tmp_path / "runs").exists()
@@ -54,7 +75,8 @@ def test_the_plan_shows_the_resolved_config_and_the_work_of_a_step_and_writes_no
 
 def test_the_plan_counts_the_generations_that_a_run_plays() -> None:
     _, out, _ = redqueen("train", QUICK, "--dry-run")
-    assert "4 steps, 1 generation" in out  # after step 2; none after the last
+    assert "4 steps, 1 generation\n" in out  # after step 2; none after the last
+    assert "1 step, 0 generations\n" in redqueen("train", QUICK, "--set", "run.num_steps=1", "--dry-run")[1]
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -66,8 +88,10 @@ def test_the_version_is_that_of_the_package() -> None:
 
 def test_a_run_directory_that_exists_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("mine")
-    line = refusal(redqueen("train", QUICK, "--run-dir", tmp_path))
-    assert f"redqueen resume {tmp_path}" in line
+    lines = {
+        refusal(redqueen("train", QUICK, "--run-dir", tmp_path, *dry)) for dry in ([], ["--dry-run"], ["--measure"])
+    }
+    assert len(lines) == 1 and f"redqueen resume {tmp_path}" in min(lines)
     assert [p.name for p in tmp_path.iterdir()] == ["note.txt"]
 
 
@@ -77,6 +101,7 @@ def test_a_run_directory_that_exists_is_refused_and_left_alone(tmp_path: Path) -
         (["--set", "model.base=./nowhere"], "model.base is ./nowhere, and there is no such folder"),
         (["--set", "model.base=./nowhere", "--dry-run"], "model.base is ./nowhere, and there is no such folder"),
         (["--set", "model.base=a..b"], "model.base is a..b, and there is no such folder"),
+        (["--set", "model.base=models/x.gguf", "--dry-run"], "model.base is models/x.gguf, and there is no such file"),
         (["--set", "model.base=./empty"], "empty is a folder without config.json"),
         (["--set", "population.founders=./empty"], "population.founders: empty/adapter_config.json: No such file"),
         (["--set", "model.base=./damaged"], "damaged/config.json is not a JSON object"),
@@ -122,6 +147,24 @@ def test_a_plan_that_cannot_start_is_refused_by_the_dry_run_and_by_the_start_in_
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_dry_run_refuses_a_cluster_without_ray_and_a_sandbox_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("train", QUICK, "--run-dir", tmp_path / "run", "--dry-run")
+    monkeypatch.setattr("redqueen.cluster.sharded.find_spec", lambda name: None)
+    assert "--cluster needs Ray" in refusal(redqueen(*words, "--cluster", "nowhere:1"))
+    monkeypatch.setattr(Pool, "observed", lambda self: {"seccomp": False})
+    assert "verify.allow_weak = true" in refusal(redqueen(*words))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_dry_run_refuses_founders_that_do_not_fit_the_runs_adapters(tmp_path: Path) -> None:
+    write_adapter(tmp_path / "large", plain_config(adapter(1), "base", ["q_proj"]), adapter(1))
+    words = ("train", QUICK, "--run-dir", tmp_path / "run", "--set", f"population.founders={tmp_path / 'large'}")
+    lines = {refusal(redqueen(*words, *dry)) for dry in ([], ["--dry-run"])}
+    assert len(lines) == 1 and f"population.founders: {tmp_path / 'large'}" in min(lines)
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
 def test_asking_for_a_device_that_is_not_there_is_refused(tmp_path: Path) -> None:
     line = refusal(redqueen("train", QUICK, "--run-dir", tmp_path / "run", "--set", "run.device=cuda"))
@@ -144,6 +187,22 @@ def test_a_preset_is_named_without_a_path(tmp_path: Path, monkeypatch: pytest.Mo
     assert 'name = "mine"' in redqueen("train", "smoke", "--dry-run")[1]
 
 
+@pytest.mark.parametrize("preset", ["smoke", "population", "single", "paper"])
+def test_the_kinds_of_domains_that_are_set_take_the_place_of_a_presets(
+    preset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("train", preset, "--dry-run", "--set", "propose.domains=maths")
+    code, out, _ = redqueen(*words)
+    assert code == 0 and "num_proposals = {}" in out
+    assert (
+        "# propose.num_proposals: left out code_f, code_i, code_o, not kinds of maths; a kind without a number" in out
+    )
+    assert 'num_proposals = {"maths_word": 3}' in redqueen(*words, "--set", "propose.num_proposals.maths_word=3")[1]
+    for mistake in ("propose.num_proposals.code_o=3", "propose.num_code_o=3", "propose.num_proposals={code_o = 3}"):
+        assert "propose.num_proposals names code_o" in refusal(redqueen(*words, "--set", mistake))
+
+
 @pytest.mark.parametrize(
     ("asked", "meant"),
     [
@@ -156,6 +215,11 @@ def test_a_preset_is_named_without_a_path(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_misspelt_field_is_answered_with_the_one_that_was_meant(asked: str, meant: str) -> None:
     line = refusal(redqueen("train", "--set", asked, "--dry-run"))
     assert (f"(did you mean {meant}?)" in line) == bool(meant)
+
+
+def test_a_fault_between_sections_is_said_after_the_files_name_alone(tmp_path: Path) -> None:
+    line = refusal(redqueen("train", "smoke", "--set", "cluster.num_shards=99", "--dry-run"))
+    assert line.startswith("smoke: cluster.num_shards is 99, and there are")
 
 
 def test_a_runs_config_and_an_experiment_are_told_from_each_other(tmp_path: Path) -> None:

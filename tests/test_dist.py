@@ -54,7 +54,7 @@ def test_the_wheel_carries_presets_types_and_the_embedded_base(wheel: Path) -> N
     assert presets and presets <= names
     assert {"redqueen/py.typed", "redqueen/embedded_base/model.safetensors", "redqueen/__main__.py"} <= names
     assert not [name for name in names if name.startswith(("tests/", "docs/", "recipes/"))]
-    assert "redqueen/docs/runs.md" in names
+    assert {"redqueen/docs/runs.md", "redqueen/experiments/smoke.toml"} <= names
     assert not [name for name in names if re.match(r"redqueen/(docs|presets)/.*\.py$", name)]
 
 

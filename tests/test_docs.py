@@ -172,6 +172,13 @@ def test_every_link_within_the_project_leads_somewhere(page: Path) -> None:
             assert anchor in anchors_of(linked), f"{page.name} links to {target}#{anchor}"
 
 
+@pytest.mark.parametrize("page", pages([page for page in PAGES if page.is_relative_to(ROOT / "docs")]))
+def test_a_page_that_the_wheel_carries_links_to_nothing_outside_its_folder(page: Path) -> None:
+    for target, _ in LINK.findall(BLOCK.sub("", page.read_text(encoding="utf-8"))):
+        inside = (page.parent / target).resolve().is_relative_to(ROOT / "docs") and not target.endswith(".py")
+        assert inside or ":" in target, f"{page.name} links to {target}"
+
+
 @pytest.mark.parametrize("page", pages())
 def test_every_make_target_on_a_page_is_there(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))

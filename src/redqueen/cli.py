@@ -149,7 +149,7 @@ def report(
 
 @app.command()
 def experiment(
-    file: Annotated[Path, typer.Argument(help="A TOML file of arms and seeds, for example experiments/smoke.toml.")],
+    file: Annotated[Path, typer.Argument(help="A TOML file of arms and seeds, or smoke, which is included.")],
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the runs; default runs/NAME.")] = None,
     tables: Annotated[
         Path | None, typer.Option("--tables", help="Folder of the tables; default: that of --out.")
@@ -234,11 +234,7 @@ def export(
     run_dir: RunDir,
     out: Annotated[Path, typer.Option("--out", help="Folder to make.")],
     member: Annotated[
-        str,
-        typer.Option(
-            "--member",
-            help="A member of the newest checkpoint, e.g. S1; default: the run's product.",
-        ),
+        str, typer.Option("--member", help="A member of the newest checkpoint, e.g. S1; default: the run's product.")
     ] = "",
     merge: Annotated[bool, typer.Option("--merge", help="Write a whole model, the adapter merged into it.")] = False,
     merged_students: Annotated[
@@ -352,9 +348,7 @@ def evaluate(
     ] = "",
     suite: Annotated[
         str,
-        typer.Option(
-            help="mini, maths, logic, humaneval... (an unknown one lists all); paper: its ten benchmarks.",
-        ),
+        typer.Option(help="mini, maths, logic, humaneval... (an unknown one lists all); paper: its ten benchmarks."),
     ] = "",
     data: Annotated[
         Path | None, typer.Option(help="The suite's items as a local file; default: the hub, or the package.")

@@ -36,7 +36,7 @@ from redqueen.adapters.torch_sampler import TorchSampler
 from redqueen.config import EMBEDDED, Config
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format, end_tokens
 from redqueen.domains.registry import JobRunner
-from redqueen.errors import UserError
+from redqueen.errors import UserError, first_line
 from redqueen.evolve.generation import check_rules
 from redqueen.evolve.probe import NUM_ATTEMPTS, Prober
 from redqueen.learn.torch_learner import TorchLearner, TorchStore
@@ -340,8 +340,7 @@ def stop_strings(stops: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> St
 def _not_loaded(name: str, error: Exception) -> UserError:
     """Return the reason why a base was not loaded: the library's own for a folder, the remedies for a name."""
     if Path(name).is_dir() or base_shape(name) is not None:
-        why = [*str(error).strip().splitlines(), type(error).__name__][0]
-        return UserError(f"model.base {name} cannot be loaded: {why:.300}")
+        return UserError(f"model.base {name} cannot be loaded: {first_line(error):.300}")
     return UserError(
         f"model.base {name} is not a folder, is not in the hub's cache on this machine, and could not be downloaded: "
         "check the name and the connection (`hf auth login` for a private model), or give a folder"

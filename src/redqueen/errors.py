@@ -21,6 +21,11 @@ def how_to_install(extra: str) -> str:
     return f"pip install 'redqueen[{extra}]'"
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's text, or its type's name where it has no text."""
+    return [*str(error).strip().splitlines(), type(error).__name__][0]
+
+
 def first_fault(error: ValidationError) -> str:
     """Say the first thing that a validation found: the field, what is wrong, and what was given."""
     fault = error.errors()[0]

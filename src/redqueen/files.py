@@ -125,12 +125,14 @@ def making_folder(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def naming_another_file(what: str) -> Iterator[None]:
-    """Raise UserError, with the remedy, when ``what`` a command was to write cannot be written in this block."""
+def naming_remedy(
+    problem: str, remedy: str = "choose another place", errors: tuple[type[Exception], ...] = (OSError,)
+) -> Iterator[None]:
+    """Raise UserError, the problem with the system's reason and the remedy, for one of ``errors`` in this block."""
     try:
         yield
-    except OSError as error:
-        raise UserError(f"Cannot write {what}: {error.strerror}; name another file with --out.") from error
+    except errors as error:
+        raise UserError(f"{problem} ({getattr(error, 'strerror', None) or error}): {remedy}") from None
 
 
 def flush_to_disk(path: Path) -> None:

@@ -6,13 +6,13 @@ sets is never changed; a run's own config.json has every field, so a run stays w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from redqueen.adapters.base_shape import base_shape, has_chat_template, is_embedded_copy
 from redqueen.config import EMBEDDED, Config, parse_config
-from redqueen.domains.registry import kinds, num_proposals
+from redqueen.domains.registry import kinds, num_proposals, written_kinds
 
 CHAT_PARAMETERS = 1_000_000_000
 """Smaller models are asked by examples even when they are chat models: of 48 proposals of a model of 135 million in the
@@ -88,11 +88,14 @@ class Fitted:
     reasons: tuple[str, ...]
 
 
-def fit_to_base(config: Config) -> Fitted:
+def fit_to_base(config: Config, overrides: Iterable[str] = ()) -> Fitted:
     """Return the config with every field that was left open, and that depends on the base, set to suit it.
+
+    ``overrides`` are those of the user, by ``section.field``: see ``_with_own_kinds``.
 
     Raises UserError when the base is a path to nothing or cannot be read.
     """
+    config, left_out = _with_own_kinds(config, overrides)
     name = config.model.base
     copy = is_embedded_copy(name)  # such as a merged product
     if name == EMBEDDED or copy:
@@ -127,7 +130,25 @@ def fit_to_base(config: Config) -> Fitted:
     if filled:
         reasons.append(f"left open and fitted to the base ({size or name}): {', '.join(filled)}")
     fitted = parse_config(data, "the config fitted to its base")
-    return Fitted(fitted, (*reasons, *_idle(fitted)))
+    return Fitted(fitted, (*left_out, *reasons, *_idle(fitted)))
+
+
+def _with_own_kinds(config: Config, overrides: Iterable[str]) -> tuple[Config, list[str]]:
+    """Leave out a file's numbers for kinds that its own domains had, where the user set other domains; say so."""
+    asked, numbers = {text.partition("=")[0].strip() for text in overrides}, config.propose.num_proposals
+    if "propose.num_proposals" in asked or not any(f"{name}.".startswith("propose.domains.") for name in asked):
+        return config, []
+    own = {kind for listed in written_kinds(config.propose).values() for kind in listed}
+    own |= {name.rpartition(".")[2].removeprefix("num_") for name in asked}
+    kept = {kind: number for kind, number in numbers.items() if kind in own}
+    if kept == numbers:
+        return config, []
+    propose = config.propose.model_copy(update={"num_proposals": kept})
+    return config.model_copy(update={"propose": propose}), [
+        f"propose.num_proposals: left out {', '.join(sorted(numbers.keys() - own))}, not kinds of "
+        f"{', '.join(propose.domains)}; a kind without a number has {propose.num_of_each_kind} proposals of a teacher "
+        "a step (propose.num_of_each_kind)"
+    ]
 
 
 def _idle(config: Config) -> list[str]:

@@ -40,6 +40,16 @@ FAST = '"solve.max_new_tokens" = 8, "propose.max_new_tokens" = 8, "propose.num_s
 """For steps in which nothing need be valid."""
 
 
+def test_the_experiment_that_is_included_is_found_by_name_and_plays_a_preset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_experiment(Path("smoke"), None, None, 1, dry_run=True, tables_only=False)
+    assert capsys.readouterr().out.startswith("reproduce-smoke: 4 runs in runs/reproduce-smoke")
+    with pytest.raises(UserError, match="no experiment file at smok: give a path such as"):
+        run_experiment(Path("smok"), None, None, 1, dry_run=True, tables_only=False)
+
+
 def test_an_experiment_is_played_once_and_goes_on_where_it_was_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,21 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
+from redqueen.adapters.base_shape import embedded_folder
 from redqueen.adapters.genotype import Genotype
 from redqueen.commands.export import export_member, write_merged
+from redqueen.config import load_config
+from redqueen.config.load import without_folders
 from redqueen.domains.frames import BOS, END_THINK, EOS, OUT, THINK
 from redqueen.engine import load_base
 from redqueen.errors import UserError
-from redqueen.report.model_card import without_folders
+from redqueen.report.pages import write_report
 from redqueen.run.checkpoint import Checkpoint
+from redqueen.run.lifecycle import start
 from redqueen.run.store import CHECKPOINTS
 from redqueen.state import state_from_plain
 
+QUICK = Path(__file__).parents[1] / "quick.toml"
 TOKENS = torch.arange(5, 37)[None]
 
 
@@ -144,3 +150,24 @@ def test_an_export_has_no_path_of_this_machine_and_modes_as_any_file(quick_run: 
 def test_the_card_shows_paths_by_their_last_names(tmp_path: Path) -> None:
     config = {"model": {"base": "/home/me/models/own"}, "propose": {"domains": ["code", "file:/home/me/a.jsonl"]}}
     assert without_folders(config) == {"model": {"base": "own"}, "propose": {"domains": ["code", "file:a.jsonl"]}}
+    assert without_folders(f"/home/me/hub/models--Owner--a-model/snapshots/{'0a' * 20}") == "Owner/a-model"
+
+
+def test_an_adapter_on_a_base_from_a_folder_names_no_folder_and_its_cards_code_takes_the_bases_path(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("peft")
+    base = shutil.copytree(embedded_folder(), tmp_path / "own-base")
+    short = ["run.num_steps=1", "evaluate.max_items=1", f"model.base={base}", "model.prompt_format=compact"]
+    start(load_config(QUICK, short), tmp_path / "run")
+    capsys.readouterr()
+    out = export_member(tmp_path / "run", "S1", tmp_path / "out")
+    assert "names its base own-base, without the folder" in capsys.readouterr().err
+    for path in (out / "adapter_config.json", out / "README.md", write_report([tmp_path / "run"], tmp_path / "r.html")):
+        assert str(tmp_path) not in path.read_text() and "own-base" in path.read_text()
+    code = re.findall(r"```python\n(.*?)```", (out / "README.md").read_text(), re.DOTALL)[0]
+    assert code.count('base_path = "own-base"') == 1
+    code = code.replace('base_path = "own-base"', f"base_path = {str(base)!r}")
+    code = code.replace('folder = "out"', f"folder = {str(out)!r}")
+    exec(code, made := {})
+    assert made["model"].peft_config["default"].r == 2

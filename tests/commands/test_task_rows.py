@@ -33,6 +33,16 @@ def test_the_rows_of_a_file_are_those_of_task_rows_and_its_reward_knows_them(run
     assert reward(completions=["<answer>6</answer>", "<answer>7</answer>"], **columns) == [1.0, -0.5]
 
 
+def test_a_file_of_fewer_tasks_than_fit_is_said_to_be_one(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert write_rows(run, TaskFilter(limit=1), "chat", tmp_path / "one.jsonl").startswith("1 task in")
+    assert capsys.readouterr().err == "more tasks fit than the newest 1 written here: --limit 0 writes all\n"
+    for at, wanted in enumerate([ALL, TaskFilter(limit=len(TASKS))]):
+        write_rows(run, wanted, "chat", tmp_path / f"all{at}.jsonl")
+    assert capsys.readouterr().err == ""
+
+
 def test_a_parquet_file_holds_the_same_rows(run: Path, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     write_rows(run, ALL, "compact", tmp_path / "tasks.parquet")
@@ -69,7 +79,7 @@ def test_a_place_that_cannot_be_written_and_an_unknown_format_are_refused_by_the
     run: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(UserError, match=r"Cannot write .*nowhere/t.jsonl: No such file.* with --out"):
+    with pytest.raises(UserError, match=r"--out .*nowhere/t.jsonl cannot be written \(No such file.*: choose another"):
         write_rows(run, ALL, "chat", tmp_path / "nowhere" / "t.jsonl")
     with pytest.raises(UserError, match=r"--as-environment .*file/env cannot be made \(Not a directory\)"):
         write_environment(run, ALL, "chat", tmp_path / "file" / "env")

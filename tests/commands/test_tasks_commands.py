@@ -176,7 +176,7 @@ def test_parquet_holds_types_and_texts_as_they_are(run_dir: Path, tmp_path: Path
         (["--table", "task; DROP TABLE task"], "is unknown: choose one of run, step"),
         (["--table", "sqlite_schema"], "is unknown: choose one of run"),
         (["--table", "task", "--format", "xlsx"], "--format xlsx is unknown for a table: choose csv or parquet"),
-        (["--table", "task", "--out", "/nowhere/at/all.csv"], "name another file with --out"),
+        (["--table", "task", "--out", "/nowhere/at/all.csv"], "--out /nowhere/at/all.csv cannot be written"),
         (["--format", "csv"], "--format csv is the format of a table: name one with --table"),
         (["--table", "task", "--json"], "--json prints a summary and writes nothing: leave out --table and --out"),
     ],

@@ -169,7 +169,10 @@ def test_the_plain_configs_of_experiments_load_and_have_nothing_of_ours_switched
     )
 
 
-def test_the_papers_setting_is_priced_in_gpu_hours(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_papers_setting_is_priced_in_gpu_hours(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("redqueen.adapters.base_shape.hub_has", lambda name: True)
     plan = load_experiment(EXPERIMENTS / "paper-7b.toml")
     assert plan.arms == ("4T+4S", "single", "1T+1S", "8T+8S", "no evolution", "copy parent", "uniform pairing")
     by_arm = {run.arm: plan.gpu_hours(run) for run in plan.runs}

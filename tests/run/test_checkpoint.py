@@ -153,38 +153,24 @@ def test_later_checkpoints_go_when_a_run_falls_back(tmp_path: Path) -> None:
     assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [10]
 
 
-@pytest.mark.parametrize(
-    ("state", "message"),
-    [
-        ({"ratings": {1: 25.0}}, r"state\.ratings has the key 1"),
-        ({"seen": [{"a"}]}, r"state\.seen\[0\] is a set"),
-        ({"mu": torch.tensor(1.0)}, r"state\.mu is a Tensor"),
-    ],
-)
-def test_a_state_that_json_would_change_is_refused(tmp_path: Path, state: dict, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        Checkpoint.save(tmp_path / "new", 1, {}, state)
-    assert not (tmp_path / "new").exists()
-
-
 def test_a_folder_without_write_permission_is_the_users_error(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoints"
     folder.mkdir()
     folder.chmod(0o555)
-    with without_root_rights(), pytest.raises(UserError, match=r"Cannot use the checkpoint folder .*checkpoints"):
+    with without_root_rights(), pytest.raises(UserError, match=r"the checkpoint folder .*checkpoints cannot be used"):
         save(folder, 1)
 
 
 def test_a_file_in_the_folders_place_is_the_users_error(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").write_text("")
-    with pytest.raises(UserError, match="Cannot use the checkpoint folder"):
+    with pytest.raises(UserError, match=r"the checkpoint folder .* cannot be used"):
         save(tmp_path / "checkpoints", 1)
 
 
 def test_a_write_that_breaks_off_leaves_the_earlier_checkpoint(tmp_path: Path) -> None:
     """A limit on the size of files breaks the write in the middle, as a full disk does."""
     Checkpoint.save(tmp_path, 1, {"x": torch.ones(4)}, {})
-    with files_of_at_most(65_536), pytest.raises(UserError, match="Cannot use the checkpoint folder"):
+    with files_of_at_most(65_536), pytest.raises(UserError, match=r"the checkpoint folder .* cannot be used"):
         Checkpoint.save(tmp_path, 2, {"x": torch.ones(1_000_000)}, {})
     found = Checkpoint.latest_valid(tmp_path)
     assert found is not None and found.step == 1

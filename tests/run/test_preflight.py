@@ -85,6 +85,10 @@ def test_a_name_that_the_hub_does_not_give_is_told_from_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    code, _, err = redqueen("train", QUICK, "--set", "model.base=nobody/nothing", "--run-dir", tmp_path / "run")
-    assert code == 2 and "is not a folder, is not in the hub's cache on this machine" in err
+    for name in ("nobody/nothing", "models/nofolder", "qwen-typo"):
+        words = ("train", QUICK, "--set", f"model.base={name}", "--run-dir", tmp_path / "run")
+        told = [redqueen(*words, *dry) for dry in ([], ["--dry-run"])]
+        refusals = {err.strip().splitlines()[-1] for _, _, err in told}
+        assert [code for code, _, _ in told] == [2, 2] and len(refusals) == 1
+        assert f"{name} is not a folder, is not in the hub's cache on this machine" in min(refusals)
     assert not (tmp_path / "run").exists()

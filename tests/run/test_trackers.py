@@ -5,9 +5,11 @@ import json
 import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -97,6 +99,19 @@ def test_trackio_writes_into_its_own_folder_and_a_resumed_run_goes_on(
         (known, step, numbers_of(journal, step)["solve/rate"]) for step in (1, 2)
     ]
     assert "tasks" in sent[0][2]
+
+
+def test_a_tracker_is_told_no_folder_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: Journal
+) -> None:
+    told: list[dict[str, Any]] = []
+    monkeypatch.setattr(trackers, "require_tracker", lambda config: None)
+    fake = SimpleNamespace(init=lambda **given: told.append(given["config"]) or nullcontext())
+    monkeypatch.setitem(sys.modules, "wandb", fake)
+    asked = parse_config({"run": {"tracker": "wandb"}, "model": {"base": "/home/me/own"}}, "a test")
+    with open_tracker(asked, tmp_path, "", -1, print):
+        pass
+    assert [one["model"]["base"] for one in told] == ["own"]
 
 
 def test_a_package_that_is_missing_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:

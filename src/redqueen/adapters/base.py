@@ -28,7 +28,7 @@ from redqueen.adapters.attention import ATTENTION_NAME, PrefixCache, register_at
 from redqueen.adapters.base_shape import positions_of
 from redqueen.adapters.tree_attention import TreePlan
 from redqueen.config import Config
-from redqueen.errors import UserError
+from redqueen.errors import UserError, first_line
 
 Precision = Literal["fp32", "bf16"]
 
@@ -187,7 +187,7 @@ def freeze(model: PreTrainedModel, device: str | torch.device = "cpu", precision
         base = Base(model, model.get_decoder(), head, precision, device, positions)
         problem = _problem_of(base)
     except Exception as error:  # each architecture fails in its own way
-        problem = f"does not run here ({[*str(error).splitlines(), type(error).__name__][0]:.300})"
+        problem = f"does not run here ({first_line(error):.300})"
     if problem:
         raise UserError(f"base model type {model.config.model_type!r} {problem}: {_SUPPORTED}")
     return base

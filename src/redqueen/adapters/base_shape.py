@@ -15,7 +15,7 @@ from typing import Any
 
 from redqueen import __version__
 from redqueen.config import EMBEDDED
-from redqueen.errors import UserError, how_to_install
+from redqueen.errors import UserError, first_line, how_to_install
 from redqueen.files import open_plain, read_plain
 
 EMBEDDED_ID = f"{EMBEDDED}@"
@@ -65,6 +65,15 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _folder_of(name: str) -> Path | None:
+    """Return the folder of a base: its own, or that in the hub's cache (None: not there yet).
+
+    Raises UserError when ``name`` is not a model folder and cannot be a name on the hub.
+    """
+    folder = Path(model_source(name))
+    return folder if folder.is_dir() else _cached(name)
+
+
 def _cached(name: str) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
@@ -72,7 +81,7 @@ def _cached(name: str) -> Path | None:
     try:
         found = try_to_load_from_cache(name, "config.json")
     except HFValidationError:
-        return None
+        raise _no_folder(name) from None
     return Path(found).parent if isinstance(found, str) else None
 
 
@@ -149,25 +158,16 @@ def base_shape(name: str) -> dict[str, Any] | None:
     """
     if is_gguf(name):
         return _shape_of_gguf(name)
-    folder = Path(model_source(name))
-    if folder.is_dir():
-        path = folder / "config.json"
-        if not path.is_file():
-            if (folder / "adapter_config.json").is_file():
-                raise UserError(
-                    f'model.base {name} is a PEFT adapter: set population.founders = ["{name}"], and model.base to the '
-                    "model that it was trained on"
-                )
-            raise UserError(f"model.base {name} is a folder without config.json: give a Hugging Face model folder")
-        return _causal(name, _read(path))
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
-    try:
-        cached = try_to_load_from_cache(name, "config.json")
-    except HFValidationError:
-        raise _no_folder(name) from None
-    return _causal(name, _read(Path(cached))) if isinstance(cached, str) else None
+    if (folder := _folder_of(name)) is None:
+        return None
+    if (folder / "config.json").is_file():
+        return _causal(name, _read(folder / "config.json"))
+    if (folder / "adapter_config.json").is_file():
+        raise UserError(
+            f'model.base {name} is a PEFT adapter: set population.founders = ["{name}"], and model.base to the model '
+            "that it was trained on"
+        )
+    raise UserError(f"model.base {name} is a folder without config.json: give a Hugging Face model folder")
 
 
 def positions_of(shape: Mapping[str, Any]) -> int:
@@ -196,15 +196,10 @@ def has_chat_template(name: str) -> bool:
     """
     if is_gguf(name):
         return True
-    folder = Path(model_source(name))
-    if folder.is_dir():
-        found = [folder / "chat_template.jinja", folder / "tokenizer_config.json"]
-    else:
-        from huggingface_hub import try_to_load_from_cache
-
-        cached = [try_to_load_from_cache(name, file) for file in ("chat_template.jinja", "tokenizer_config.json")]
-        found = [Path(path) for path in cached if isinstance(path, str)]
-    return any(path.is_file() and (path.suffix == ".jinja" or "chat_template" in _read(path)) for path in found)
+    if (folder := _folder_of(name)) is None:
+        return False
+    config = folder / "tokenizer_config.json"
+    return (folder / "chat_template.jinja").is_file() or (config.is_file() and "chat_template" in _read(config))
 
 
 def _shape_of_gguf(name: str) -> dict[str, Any]:
@@ -214,8 +209,8 @@ def _shape_of_gguf(name: str) -> dict[str, Any]:
     try:
         return dict(AutoConfig.from_pretrained(**source).to_dict())
     except Exception as error:  # a damaged file fails in many ways
-        first = [*str(error).strip().splitlines(), type(error).__name__][0]
-        raise UserError(f"{name} cannot be read as a GGUF model ({first}): give a model folder or a hub name") from None
+        why = f"{name} cannot be read as a GGUF model ({first_line(error)})"
+        raise UserError(f"{why}: give a model folder or a hub name") from None
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -242,7 +237,8 @@ def refuse_missing_folder(name: str) -> None:
             f"model.base {name} is a file: give the Hugging Face folder that it was made from (config.json, "
             "safetensors, tokenizer), or its name on the hub"
         )
-    if not os.path.isdir(name) and (len(name) > 200 or "\0" in name or name[:1] in "./~" or name.count("/") > 1):
+    is_path = len(name) > 200 or "\0" in name or name[:1] in "./~" or name.count("/") > 1
+    if not os.path.isdir(name) and (is_path or name.lower().endswith(".gguf")):
         raise _no_folder(name)
 
 
@@ -258,4 +254,5 @@ def _causal(name: str, shape: dict[str, Any]) -> dict[str, Any]:
 
 
 def _no_folder(name: str) -> UserError:
-    return UserError(f"model.base is {name:.99}, and there is no such folder: give a folder, GGUF file or hub name")
+    what = "file" if name.lower().endswith(".gguf") else "folder"
+    return UserError(f"model.base is {name:.99}, and there is no such {what}: give a folder, GGUF file or hub name")

@@ -25,10 +25,11 @@ from redqueen.adapters.bank import find_targets
 from redqueen.adapters.base import device_type, settle_precision
 from redqueen.adapters.base_shape import base_shape, positions_of
 from redqueen.adapters.fused_decode import is_known, side_by_side_weights
+from redqueen.adapters.genotype import Genotype
 from redqueen.adapters.tree_attention import MOST_SCORES
 from redqueen.config import Config
 from redqueen.display import size
-from redqueen.errors import UserError
+from redqueen.errors import UserError, first_line
 
 GROUPS_KEPT = 2
 """Prompts that are kept while texts are written, for each whole group that fits the rows: a new group need not
@@ -331,8 +332,20 @@ def _skeleton(shape: dict[str, Any]) -> tuple[Any, PretrainedConfig]:
         with torch.device("meta"):
             return AutoModelForCausalLM.from_config(config, trust_remote_code=False), config
     except Exception as error:  # a damaged shape fails in many ways, each architecture's its own
-        first = [*str(error).strip().splitlines(), type(error).__name__][0]
-        raise UserError(f"the base's config.json is not of a supported causal language model: {first:.300}") from None
+        why = f"{first_line(error):.300}"
+        raise UserError(f"the base's config.json is not of a supported causal language model: {why}") from None
+
+
+def fresh_adapter(config: Config, shape: dict[str, Any]) -> Genotype:
+    """Return the shapes of a member's factors on a base of ``shape``, without memory behind them.
+
+    Raises UserError where ``population.lora_targets`` name nothing of it.
+    """
+    population, rank = config.population, config.population.lora_rank
+    layers = find_targets(_skeleton(shape)[0], population.lora_targets).items()
+    with torch.device("meta"):
+        factors = {n: (torch.empty(rank, m.in_features), torch.empty(m.out_features, rank)) for n, m in layers}
+    return Genotype(factors, population.lora_alpha)
 
 
 def _activation_bytes_per_token(config: PretrainedConfig, work: Work, compute_bytes: int) -> int:

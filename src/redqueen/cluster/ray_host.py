@@ -23,7 +23,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from redqueen.cluster.host import Answer, Connection, ShardLost, uneven
 from redqueen.cluster.shard import Backup, Shard
 from redqueen.config import Config
-from redqueen.errors import UserError
+from redqueen.errors import UserError, first_line
 
 POLL_S = 0.5
 """Seconds between two requests for the progress of a shard without an answer."""
@@ -83,10 +83,9 @@ class RayHost:
             _check_port(address)
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True)
         except (OSError, RayError, RuntimeError, ValueError) as error:
-            first = str(error).strip().splitlines()[0]
             raise UserError(
-                f"--cluster {address}: no Ray cluster answers ({first}); start one: `ray start --head`, and on every "
-                "other machine `ray start --address=HEAD:6379`"
+                f"--cluster {address}: no Ray cluster answers ({first_line(error)}); start one: `ray start --head`, "
+                "and on every other machine `ray start --address=HEAD:6379`"
             ) from None
         gpus = 0.0 if config.run.device == "cpu" else sum(_of(node, "GPU") for node in _nodes())
         remote: Any = ray.remote  # its types know other options than it takes

@@ -16,11 +16,12 @@ import numpy as np
 from redqueen.adapters.peft import Adapter, read_adapter, write_adapter
 from redqueen.commands.adapter_base import base_name, base_sha256, same_base
 from redqueen.config import EvolveConfig
+from redqueen.display import counted
 from redqueen.errors import UserError
 from redqueen.evolve.generation import draw_operator
 from redqueen.evolve.operators import OPERATORS, Operator, apply, find
 from redqueen.evolve.selection import finite_by, select_parents
-from redqueen.files import making_folder
+from redqueen.files import making_folder, naming_remedy
 
 _MUST_AGREE = ("r", "lora_alpha")
 
@@ -52,12 +53,9 @@ def breed_folders(
         "relative_change": {"overall": child.change.overall, **child.change.per_layer},
         "seconds": round(seconds, 4),
     }
-    try:
-        with making_folder(out) as aside:
-            write_adapter(aside, adapters[0].config, child.genotype, base_sha256(adapters[0]))
-            (aside / "breeding.json").write_text(json.dumps(record, indent=2) + "\n")
-    except OSError as error:
-        raise UserError(f"--out {out}: cannot be written ({error.strerror}); choose another place") from error
+    with naming_remedy(f"--out {out} cannot be written"), making_folder(out) as aside:
+        write_adapter(aside, adapters[0].config, child.genotype, base_sha256(adapters[0]))
+        (aside / "breeding.json").write_text(json.dumps(record, indent=2) + "\n")
     return record
 
 
@@ -119,7 +117,7 @@ def operators_table() -> str:
     lines = []
     for operator in OPERATORS.values():
         constants = ", ".join(f"{name} {value:g}" for name, value in asdict(operator.constants).items())
-        parents = f"{operator.num_parents} parent{'s' * (operator.num_parents > 1)}"
+        parents = counted(operator.num_parents, "parent")
         lines += [f"{operator.id:12} {operator.name} ({operator.family}, {parents})", f"{'':12} {operator.formula}"]
         lines.append(f"{'':12} {f'constants: {constants}; ' if constants else ''}source: {operator.source}")
     return "\n".join(lines)

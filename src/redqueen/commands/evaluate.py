@@ -10,8 +10,7 @@ import json
 import math
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -29,7 +28,7 @@ from redqueen.evaluate.fitness_suite import request_seed
 from redqueen.evaluate.given_answers import summary_of
 from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import Question, TaskQuestion, clusters_of, prompt_for, read_answer, stops_of, styled
-from redqueen.files import write_whole
+from redqueen.files import naming_remedy, write_whole
 from redqueen.records import Grade, Request
 from redqueen.run.progress import Activity
 from redqueen.run.store import EVALUATIONS
@@ -337,23 +336,15 @@ def _refuse_unwritable(path: Path) -> None:
     """
     if path.parent.name == EVALUATIONS and path.parent.is_symlink():
         raise UserError(f"{path.parent} is a link, and answers are written there: put the folder itself into the run")
-    with _naming(path):
+    with naming_remedy(f"--out {path} cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=path.parent):
             pass
 
 
 def _write(path: Path, answers: Sequence[Answer]) -> None:
-    with _naming(path):
+    with naming_remedy(f"--out {path} cannot be written"):
         write_whole(path, "".join(answer.as_line() for answer in answers))
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"--out {path} cannot be written ({error.strerror}): choose another place") from None
 
 
 def show(found: dict[str, Any]) -> None:

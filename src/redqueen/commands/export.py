@@ -18,10 +18,11 @@ from redqueen.adapters.base_shape import OWN_BASE, embedded_folder, identify_bas
 from redqueen.adapters.genotype import Genotype
 from redqueen.adapters.peft import plain_config, write_adapter
 from redqueen.config import EMBEDDED, Config
+from redqueen.config.load import without_folders
 from redqueen.engine import build_bank, load_base
 from redqueen.errors import UserError, command
 from redqueen.evolve.spectrum import MERGED, mean_of
-from redqueen.files import making_folder, write_whole
+from redqueen.files import making_folder, naming_remedy, write_whole
 from redqueen.journal import Journal, read
 from redqueen.journal.schema import DISTILLED
 from redqueen.learn.torch_learner import FACTORS
@@ -61,7 +62,7 @@ def export_member(
     """Write ``member`` ("": the run's product) as it is in the newest checkpoint, with its card; return the folder.
 
     With ``merged_students`` it is the mean of all students in delta space. Without ``merge`` a PEFT adapter:
-    adapter_config.json (rank, alpha, modules, where the base is) and adapter_model.safetensors (of each module A, (r,
+    adapter_config.json (rank, alpha, modules, the base's name) and adapter_model.safetensors (of each module A, (r,
     in), and B, (out, r), as ``base_model.model.MODULE.lora_A.weight`` and ``lora_B``); the embedded base is written
     beside them. ``base_name``: the base's name on the hub, where the run had it from a folder. With ``merge`` a model
     with tokenizer, whose weights are W + dW rounded once to the base's own precision. Raises UserError for an unknown
@@ -75,28 +76,23 @@ def export_member(
     name = opened.config.model.base
     known, genotype = identify_base(name), opened.genotype
     base = replace(known, name=base_name or known.name)
-    try:
-        with making_folder(out) as aside:
-            if merge:
-                write_merged(name, genotype, aside)
-            else:
-                where = OWN_BASE if name == EMBEDDED else base.name  # where PEFT looks for the base
-                write_adapter(aside, plain_config(genotype, where, opened.targets), genotype, base.sha256)
-                if name == EMBEDDED:
-                    shutil.copytree(embedded_folder(), aside / OWN_BASE)
-            card = model_card(run_dir, opened.config, opened.name, base, merge, opened.step, out.name, opened.sources)
-            write_whole(aside / CARD, card)
-    except (OSError, SafetensorError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UserError(
-            f"--out {out} cannot be written ({why}): choose a folder you may write to on a disk with free space"
-        ) from None
+    remedy, errors = "choose a folder you may write to on a disk with free space", (OSError, SafetensorError)
+    with naming_remedy(f"--out {out} cannot be written", remedy, errors), making_folder(out) as aside:
+        if merge:
+            write_merged(name, genotype, aside)
+        else:
+            where = OWN_BASE if name == EMBEDDED else without_folders(base.name)  # what PEFT loads
+            write_adapter(aside, plain_config(genotype, where, opened.targets), genotype, base.sha256)
+            if name == EMBEDDED:
+                shutil.copytree(embedded_folder(), aside / OWN_BASE)
+        card = model_card(run_dir, opened.config, opened.name, base, merge, opened.step, out.name, opened.sources)
+        write_whole(aside / CARD, card)
     if genotype.is_zero:
         print(f"{opened.name} was never updated: with it the base answers as without it", file=sys.stderr)
     if not merge and os.path.isabs(base.name):
         print(
-            f"{out} names the folder of its base, {base.name}: before you publish it, export it with --base-name "
-            "OWNER/MODEL, its name on the hub",
+            f"{out} names its base {without_folders(base.name)}, without the folder that the run had it from: give "
+            "PEFT the base's path, or export with --base-name OWNER/MODEL, its name on the hub",
             file=sys.stderr,
         )
     return out

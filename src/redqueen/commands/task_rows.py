@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from redqueen.display import counted
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.errors import UserError, how_to_install
-from redqueen.files import making_folder, naming_another_file, writing_whole
+from redqueen.files import making_folder, naming_remedy, writing_whole
 from redqueen.records import Task
 from redqueen.report.task_list import TaskFilter, find_tasks
 
@@ -76,7 +78,7 @@ def write_rows(run_dir: Path, wanted: TaskFilter, prompt_format: str, out: Path)
     rows = _rows_of_run(run_dir, wanted, prompt_format)
     if out.suffix == ".parquet" and find_spec("pyarrow") is None:
         raise UserError(f"--out {out} needs the package pyarrow: {how_to_install('parquet')}, or write .jsonl")
-    with naming_another_file(str(out)), writing_whole(out) as file:
+    with naming_remedy(f"--out {out} cannot be written"), writing_whole(out) as file:
         if out.suffix == ".parquet":
             import pyarrow
             import pyarrow.parquet
@@ -84,7 +86,7 @@ def write_rows(run_dir: Path, wanted: TaskFilter, prompt_format: str, out: Path)
             pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file)
         else:
             file.write(_lines(rows).encode())
-    return f"{len(rows)} tasks in {out}"
+    return f"{counted(len(rows), 'task')} in {out}"
 
 
 def write_environment(run_dir: Path, wanted: TaskFilter, prompt_format: str, out: Path) -> str:
@@ -107,21 +109,22 @@ def write_environment(run_dir: Path, wanted: TaskFilter, prompt_format: str, out
     )
     if out.exists():
         raise UserError(f"--as-environment {out} exists already: choose a folder to be made")
-    try:
-        with making_folder(out) as aside:
-            (aside / module).mkdir()
-            (aside / "pyproject.toml").write_text(project, encoding="utf-8")
-            (aside / module / "tasks.jsonl").write_text(_lines(rows), encoding="utf-8")
-            text = taskset.replace("PROMPT_FORMAT", repr(prompt_format))
-            (aside / module / "__init__.py").write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"--as-environment {out} cannot be made ({error.strerror}): choose another place") from None
-    return f"{len(rows)} tasks in {out}: pip install {out}, then the taskset {name} of verifiers"
+    with naming_remedy(f"--as-environment {out} cannot be made"), making_folder(out) as aside:
+        (aside / module).mkdir()
+        (aside / "pyproject.toml").write_text(project, encoding="utf-8")
+        (aside / module / "tasks.jsonl").write_text(_lines(rows), encoding="utf-8")
+        text = taskset.replace("PROMPT_FORMAT", repr(prompt_format))
+        (aside / module / "__init__.py").write_text(text, encoding="utf-8")
+    return f"{counted(len(rows), 'task')} in {out}: pip install {out}, then the taskset {name} of verifiers"
 
 
 def _rows_of_run(run_dir: Path, wanted: TaskFilter, prompt_format: str) -> list[dict[str, Any]]:
     format_named(prompt_format, "--prompts")
-    rows = task_rows(find_tasks(run_dir, wanted), prompt_format)
+    limit = wanted.limit
+    found = find_tasks(run_dir, replace(wanted, limit=limit + (limit > 0)))
+    if 0 < limit < len(found):
+        print(f"more tasks fit than the newest {limit} written here: --limit 0 writes all", file=sys.stderr)
+    rows = task_rows(found[: limit or None], prompt_format)
     if not rows:
         raise UserError(f"no task of {run_dir} fits: `redqueen tasks {run_dir}` lists them")
     return rows

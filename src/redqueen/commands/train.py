@@ -33,18 +33,19 @@ def train(
         return
     from redqueen.fitting import fit_to_base
 
-    fitted = fit_to_base(load_config(config, overrides))
+    fitted, load = fit_to_base(load_config(config, overrides), overrides), _load(cluster)
+    resolved = fitted.config
+    folder = run_dir or Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"
     if dry_run or measure:
         from redqueen.run.dry_run import plan_text, refuse_what_cannot_start
 
-        refuse_what_cannot_start(fitted.config)
+        refuse_what_cannot_start(resolved, folder)
         print(plan_text(fitted))
         if measure:
             from redqueen.run.duration import measured_duration
 
-            print(f"# {measured_duration(fitted.config, _load(cluster))}")
+            print(f"# {measured_duration(resolved, load)}")
         return
-    resolved = fitted.config
     from redqueen.run.dry_run import memory_lines
     from redqueen.run.lifecycle import start
 
@@ -53,8 +54,6 @@ def train(
     for line in (*fitted.reasons, *told):
         print(line, file=sys.stderr)
 
-    folder = run_dir or Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"
-    load = _load(cluster)
     play_to_report(folder, lambda: start(resolved, folder, load))
 
 
@@ -80,7 +79,6 @@ def resume(
 
 
 REMEDY = "take a larger base, or set propose.max_new_tokens, propose.temperature or model.prompt_format otherwise"
-
 
 FEWEST_TELLING = 20
 """Fewer invalid proposals are too few to call a base unfit: none of 20 means a share below 15 % (95 % bound 3 / n)."""

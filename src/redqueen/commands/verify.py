@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TextIO
 
 from redqueen.errors import UserError
-from redqueen.files import open_data
+from redqueen.files import naming_remedy, open_data
 from redqueen_sandbox.programs import NUM_SEEDS
 from redqueen_sandbox.records import Limits, Program, protection_level
 from redqueen_sandbox.sandbox import Sandbox
@@ -53,13 +53,9 @@ def verify_file(
                     verdict, detail = result.verdict, result.detail
                     output = result.outputs[0] if result.outputs else None
                 lines.append({"id": name, "verdict": verdict, "output": output, "detail": detail})
-            try:
+            with naming_remedy("the results cannot be written", "free some space or choose another path"):
                 out.writelines(json.dumps(line) + "\n" for line in lines)
                 out.flush()
-            except OSError as error:
-                raise UserError(
-                    f"the results could not be written ({error.strerror}): free some space or choose another path"
-                ) from None
 
 
 def protections() -> ProtectionReport:
@@ -74,18 +70,14 @@ def protections() -> ProtectionReport:
 def _portions(path: Path) -> Iterator[list[tuple[int, str]]]:
     """The file's lines with their numbers, blank ones left out, some hundred at a time."""
     portion: list[tuple[int, str]] = []
-    try:
-        with open_data(path, errors="replace") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    portion.append((number, line))
-                if len(portion) == _PORTION_LINES:
-                    yield portion
-                    portion = []
-    except (OSError, EOFError, zlib.error) as error:
-        raise UserError(
-            f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}); give a file of JSON lines"
-        ) from None
+    what, errors = f"{path} cannot be read", (OSError, EOFError, zlib.error)
+    with naming_remedy(what, "give a file of JSON lines", errors), open_data(path, errors="replace") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                portion.append((number, line))
+            if len(portion) == _PORTION_LINES:
+                yield portion
+                portion = []
     if portion:
         yield portion
 

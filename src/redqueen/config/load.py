@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,6 +14,7 @@ from pydantic import ValidationError, model_validator
 
 from redqueen.config.episodes import (
     EMBEDDED,
+    FILE_PREFIX,
     MatchConfig,
     ModelConfig,
     PopulationConfig,
@@ -128,7 +130,7 @@ class Config(Section):
     sampler: SamplerConfig = SamplerConfig()
 
     @model_validator(mode="after")
-    def _something_to_propose(self) -> Config:
+    def _sections_fit_each_other(self) -> Config:
         if self.population.single and self.match.hall_of_fame_frac > 0:
             raise ValueError("match.hall_of_fame_frac needs two roles: the single agent has no opponents, set it to 0")
         if self.cluster.num_shards > self.population.num_members:
@@ -151,10 +153,6 @@ class Config(Section):
             raise ValueError(
                 "distill.every_steps needs two roles: a single agent would forget how to propose, set it to 0"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _servers_can_sample_it(self) -> Config:
         if self.sampler.kind == "vllm" and self.cluster.num_shards > 1:
             raise ValueError("sampler.kind = vllm needs cluster.num_shards 1: a shard samples where it learns")
         return self
@@ -224,6 +222,21 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> Config:
     return parse_config(data, "the defaults" if path is None else str(path))
 
 
+def without_folders(plain: Any) -> Any:
+    """Return plain data in which a path from the root of this machine is its last name alone, or its name on the hub
+    where it is in the hub's cache."""
+    if isinstance(plain, Mapping):
+        return {name: without_folders(value) for name, value in plain.items()}
+    if isinstance(plain, list):
+        return [without_folders(value) for value in plain]
+    prefix = FILE_PREFIX if isinstance(plain, str) and plain.startswith(FILE_PREFIX) else ""
+    whole = plain.removeprefix(prefix) if isinstance(plain, str) else ""
+    if not os.path.isabs(whole):
+        return plain
+    cached = re.search(r"/models--([^/]+)--([^/]+)/snapshots/\w+/?$", whole)
+    return prefix + ("/".join(cached.groups()) if cached else os.path.basename(os.path.normpath(whole)))
+
+
 def parse_config(data: dict[str, Any], source: str) -> Config:
     """Validate plain data. Raises UserError with one line for each fault."""
     try:
@@ -252,7 +265,7 @@ def parse_recorded(data: dict[str, Any], source: str, to_go_on: bool = False) ->
 
 def _explain(fault: Any, data: Any) -> str:
     """Say in one phrase what is wrong with a field of ``data`` and what would be right."""
-    place = ".".join(f"{p:.100}" if isinstance(p, str) else str(p) for p in fault["loc"]) or "the config"
+    place = ".".join(f"{p:.100}" if isinstance(p, str) else str(p) for p in fault["loc"])
     if removed := why_removed(".".join(str(p) for p in fault["loc"][:2]), fault["input"]):
         return removed
     if fault["type"] == "extra_forbidden":
@@ -264,9 +277,9 @@ def _explain(fault: Any, data: Any) -> str:
         meant = did_you_mean(str(fault["loc"][1]), list(known))
         return f"there is no field {place}{meant}; {fault['loc'][0]} has {', '.join(known)}"
     if fault["type"] == "value_error":
-        return f"{place}: {fault['msg'].removeprefix('Value error, ')}"
+        return f"{place}: ".removeprefix(": ") + fault["msg"].removeprefix("Value error, ")
     if len(fault["loc"]) < 2:
-        return f"{place} must be a table of fields (got {fault['input']!r:.200})"
+        return f"{place or 'the config'} must be a table of fields (got {fault['input']!r:.200})"
     section_name, name = str(fault["loc"][0]), str(fault["loc"][1])
     model: Any = Config.model_fields[section_name].annotation
     schema = model.model_json_schema()["properties"][name]

@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from redqueen.errors import UserError
+from redqueen.errors import UserError, first_line
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -259,10 +259,9 @@ def _user_turn(tokenizer: PreTrainedTokenizerBase, prompt: str) -> str:
     except MemoryError:
         raise
     except Exception as error:  # a template is a program of the model's, and may fail in any way
-        first = [*str(error).splitlines(), type(error).__name__][0]
         raise UserError(
-            f"the tokenizer of the base cannot write a prompt ({first:.300}): repair its chat template, or remove it "
-            "to use the base without one"
+            f"the tokenizer of the base cannot write a prompt ({first_line(error):.300}): repair its chat template, or "
+            "remove it to use the base without one"
         ) from None
     finally:
         random.setstate(state)

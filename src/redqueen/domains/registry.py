@@ -178,13 +178,18 @@ def is_written(name: str) -> bool:
     return not name.startswith(FILE_PREFIX)
 
 
+def written_kinds(config: ProposeConfig) -> dict[str, list[str]]:
+    """Return the kinds that teachers write, by domain. Raises UserError for an unknown domain."""
+    return {name: [kind.name for kind in open_domain(name).kinds] for name in config.domains if is_written(name)}
+
+
 def num_proposals(config: ProposeConfig) -> dict[str, int]:
     """Return how many proposals of each kind a teacher writes a step; kinds of which none is asked are left out.
 
     Where domains have shares, each gets its share of all proposals, split among its kinds as they would be without.
     Raises UserError for an unknown domain, a kind of none of the domains, or when nothing is asked for.
     """
-    kinds_of = {name: [k.name for k in open_domain(name).kinds] for name in config.domains if is_written(name)}
+    kinds_of = written_kinds(config)
     names = [kind for listed in kinds_of.values() for kind in listed]
     strange = set(config.num_proposals) - set(names)
     if strange:

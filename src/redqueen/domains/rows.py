@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from redqueen.domains.domain import Item
-from redqueen.errors import UserError, how_to_install
-from redqueen.files import open_data
+from redqueen.errors import UserError, first_line, how_to_install
+from redqueen.files import naming_remedy, open_data
 from redqueen.records import Task
 
 LARGEST = 1e100
@@ -59,17 +59,15 @@ def rows_of_file(path: Path, flag: str = "--data") -> list[Row]:
     if is_parquet:
         datasets = _datasets(f"{flag} {path} is a Parquet file")
         return _rows(str(path), datasets.load_dataset("parquet", data_files=str(path), split="train"))
-    try:
-        with open_data(path) as stream:
-            lines = _lines(stream)
-            first = next(lines, "")
-            named_json = ".json" in map(str.lower, path.suffixes)
-            if first.lstrip().startswith("[") or (named_json and not first.rstrip().endswith("}")):
-                listed = json.loads("".join((first, *lines)))
-                return _rows(str(path), listed if isinstance(listed, list) else [listed])
-            return list(_rows_of_lines(str(path), chain((first,), lines)))
-    except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
-        raise UserError(f"{flag} {path} cannot be read ({error}); give a file of JSON lines") from None
+    what, errors = f"{flag} {path} cannot be read", (OSError, EOFError, ValueError, RecursionError, zlib.error)
+    with naming_remedy(what, "give a file of JSON lines", errors), open_data(path) as stream:
+        lines = _lines(stream)
+        first = next(lines, "")
+        named_json = ".json" in map(str.lower, path.suffixes)
+        if first.lstrip().startswith("[") or (named_json and not first.rstrip().endswith("}")):
+            listed = json.loads("".join((first, *lines)))
+            return _rows(str(path), listed if isinstance(listed, list) else [listed])
+        return list(_rows_of_lines(str(path), chain((first,), lines)))
 
 
 def frozen_files(folder: Path) -> list[Path]:
@@ -140,8 +138,8 @@ def rows_of_hub(repository: str, config: str | None, split: str, files: str = ""
         else:
             loaded = datasets.load_dataset(repository, config, split=split)
     except (OSError, ValueError, RuntimeError) as error:  # httpx's errors are OSError or RuntimeError by way of the hub
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UserError(f"{repository} cannot be loaded ({first}); go online, or give its file by --data") from None
+        why = f"{repository} cannot be loaded ({first_line(error)})"
+        raise UserError(f"{why}; go online, or give its file by --data") from None
     return _rows(repository, loaded)
 
 

@@ -38,6 +38,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from redqueen.config import Config, LearnConfig, load_config
+from redqueen.config.load import presets, shipped
 from redqueen.domains.registry import texts_of_a_step
 from redqueen.errors import UserError, command
 from redqueen.files import as_toml, read_toml
@@ -127,10 +128,12 @@ class Experiment:
 
 
 def load_experiment(path: Path) -> Experiment:
-    """Read an experiment file and every config it names.
+    """Read an experiment file, or one that comes with redqueen by its name, and every config it names.
 
     Raises UserError naming the file, the arm and the field, with what is wrong and what would be right.
     """
+    if not path.is_file() and (named := shipped("experiments", "experiments") / f"{path}.toml").is_file():
+        path = named
     data = read_toml(path, "experiment", "experiments/smoke.toml")
     if "experiment" not in data and data.keys() & Config.model_fields.keys():
         raise UserError(
@@ -176,7 +179,7 @@ def _runs(path: Path, header: _Header, arm: _Arm, reference: str) -> list[Planne
         own = {"run.name": f"{arm.name} seed {seed}", "run.rng_seed": seed, "run.num_steps": most_steps}
         overrides = [f"{name}={as_toml(value)}" for name, value in (settings | own).items()]
         try:
-            config = load_config(path.parent / base if base else None, overrides)
+            config = load_config(presets().get(base, path.parent / base) if base else None, overrides)
         except UserError as error:
             raise UserError(f"{path}, arm {arm.name!r}: {error}") from None
         if match != "per_adapter" and _falls_to_the_last_step(config.learn):

@@ -23,7 +23,7 @@ from redqueen.config import EMBEDDED, Config, RunConfig, parse_config, parse_rec
 from redqueen.display import duration
 from redqueen.errors import UserError
 from redqueen.experiment.plan import Experiment, Planned
-from redqueen.files import read_plain
+from redqueen.files import naming_remedy, read_plain
 from redqueen.fitting import fit_to_base
 from redqueen.journal import Journal, read
 from redqueen.report.pages import write_report
@@ -99,10 +99,8 @@ def run_all(
     todo = [planned for planned in plan.runs if planned.folder not in done]
     if done:
         say(f"{len(done)} of {len(plan.runs)} runs are finished already")
-    try:
+    with naming_remedy(f"--out {folder} cannot be made a folder", "name another"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--out {folder} cannot be made a folder ({error.strerror}): name another") from None
     if jobs == 1:
         for at, planned in enumerate(todo):
             position = f"run {len(done) + at + 1} of {len(plan.runs)}"
@@ -206,7 +204,8 @@ def _play_in_parallel(
     try:
         while playing or (waiting and not failed):
             unfinished = {run.folder for run in (*waiting, *playing.values())}
-            ready = [] if failed else [run for run in waiting if _may_begin(plan, run, unfinished)]
+            held = [run for run in waiting if (one := plan.reference_of(run)) and one.folder in unfinished]
+            ready = [] if failed else [run for run in waiting if run not in held]
             for planned in ready[: jobs - len(playing)]:
                 waiting.remove(planned)
                 config = with_limit(plan, planned, folder).model_dump(mode="json")
@@ -253,11 +252,6 @@ def _played(folder: Path, playing: Iterable[Planned]) -> str:
             step = None  # it has none yet, or is just making it
         told.append(f"{planned.folder} step {0 if step is None else step}/{planned.config.run.num_steps}")
     return f"running {', '.join(told)}"
-
-
-def _may_begin(plan: Experiment, planned: Planned, unfinished: set[str]) -> bool:
-    reference = plan.reference_of(planned)
-    return reference is None or reference.folder not in unfinished
 
 
 def _follow_experiment(stopping: Connection[Any, Any]) -> None:

@@ -13,7 +13,7 @@ from redqueen.display import NOTHING, literal, markdown_table, number
 from redqueen.errors import UserError
 from redqueen.experiment.plan import Experiment, Planned
 from redqueen.experiment.runner import Finished, finished_runs
-from redqueen.files import write_whole
+from redqueen.files import naming_remedy, write_whole
 from redqueen.journal import Journal, read
 from redqueen.journal.schema import ALL, BASE, CONTROL, PRODUCT, STUDENTS
 from redqueen.report.series import ends
@@ -56,12 +56,10 @@ def write_tables(plan: Experiment, runs: Path, out: Path) -> str:
     rows = [COLUMNS, *((one.planned.arm, str(one.planned.seed), *row) for one in measured for row in one.scores)]
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
-    try:
+    with naming_remedy(f"the tables cannot be written to {out}", "choose another folder"):
         out.mkdir(parents=True, exist_ok=True)
         write_whole(out / SCORES, text.getvalue())
         write_whole(out / REPORT, report)
-    except OSError as error:
-        raise UserError(f"cannot write the tables to {out} ({error.strerror}): choose another folder") from None
     return report
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from redqueen.adapters.bank import AdapterBank
 from redqueen.adapters.genotype import Genotype
 from redqueen.adapters.peft import publish_adapter, read_adapter
-from redqueen.errors import UserError
+from redqueen.files import naming_remedy
 from redqueen.records import BASE_SLOT
 
 Version = Path
@@ -35,13 +35,9 @@ class Versions:
     def __init__(self, bank: AdapterBank, folder: str) -> None:
         self.bank = bank
         self.root = Path(folder or tempfile.gettempdir()).resolve() / f"redqueen-{token_hex(4)}"
-        try:
+        remedy = "name one that you may write to and the servers can read"
+        with naming_remedy(f"sampler.adapter_folder {folder!r}: no folder can be made there", remedy):
             self.root.mkdir(mode=0o777 if folder else 0o700, parents=True)
-        except OSError as error:
-            raise UserError(
-                f"sampler.adapter_folder {folder!r}: no folder can be made there ({error.strerror}): name one that "
-                "you may write to and the servers can read"
-            ) from None
 
     def of(self, slot: int) -> Version:
         """Write a member as it is now, unless that version exists.

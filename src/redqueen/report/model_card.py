@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from redqueen import __version__
 from redqueen.adapters.base_shape import DEQUANTIZED, EMBEDDED_ID, OWN_BASE, BaseIdentity
-from redqueen.config import EMBEDDED, FILE_PREFIX, Config
+from redqueen.config import EMBEDDED, Config
+from redqueen.config.load import without_folders
 from redqueen.display import literal, markdown_table
 from redqueen.domains.frames import BOS, fence
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
@@ -24,7 +23,7 @@ from redqueen.report.view import read_run
 
 MAX_ANCESTORS = 40
 
-LOAD_ADAPTER = """from peft import PeftConfig, PeftModel  # pip install peft
+LOAD_ADAPTER = """from peft import PeftModel  # pip install peft
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 folder = {folder}  # the path of this card's folder; of the hub: huggingface_hub.snapshot_download("owner/name")
@@ -84,7 +83,7 @@ def model_card(
         + ("The adapter is merged into the base." if merged else f"A LoRA adapter for {_code(base.name)}.")
         + (f" The base's weights have the SHA-256 {_code(base.sha256)}." if base.sha256 else ""),
         "## Load it",
-        *(["The run had its base from a folder, which adapter_config.json names."] * (had != base.name and not merged)),
+        *(["The run had its base from a folder of this name: set `base_path`."] * (had != base.name and not merged)),
         "```python\n" + _loading(base.name, merged, had != base.name, json.dumps(folder)) + "\n```",
         "## Prompt it",
         _prompt_text(config, dict(view.metrics.get(EXAMPLE, ())).get(step) if is_product else None),
@@ -96,21 +95,10 @@ def model_card(
         _fitness_text(scores),
         "## Training",
         "The run's config, as it was resolved:",
-        "```json\n" + json.dumps(without_folders(run.config), indent=1, sort_keys=True) + "\n```",
+        "```json\n" + json.dumps(run.config, indent=1, sort_keys=True) + "\n```",
         "Made with: " + ", ".join(f"{literal(n)} {literal(v)}" for n, v in sorted(run.versions.items())) + ".",
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def without_folders(plain: Any) -> Any:
-    """Return plain data in which a path from the root of this machine is its last name alone."""
-    if isinstance(plain, Mapping):
-        return {name: without_folders(value) for name, value in plain.items()}
-    if isinstance(plain, list):
-        return [without_folders(value) for value in plain]
-    prefix = FILE_PREFIX if isinstance(plain, str) and plain.startswith(FILE_PREFIX) else ""
-    whole = plain.removeprefix(prefix) if isinstance(plain, str) else ""
-    return prefix + os.path.basename(os.path.normpath(whole)) if os.path.isabs(whole) else plain
 
 
 def _head(base: str, merged: bool) -> str:
@@ -130,8 +118,8 @@ def _loading(base: str, merged: bool, is_local: bool, folder: str) -> str:
         file = f"{json.dumps(str(Path(base).parent))}, gguf_file={json.dumps(Path(base).name)}"
         return LOAD_ADAPTER.format(folder=folder, base=file, options=f", quantization_config={DEQUANTIZED}")
     if is_local:
-        from_config = "PeftConfig.from_pretrained(folder).base_model_name_or_path"
-        return LOAD_ADAPTER.format(folder=folder, base=from_config, options="")
+        code = LOAD_ADAPTER.format(folder=folder, base="base_path", options="")
+        return code.replace("base = ", f"base_path = {json.dumps(base)}  # the path of the base's folder\nbase = ", 1)
     own = f'f"{{folder}}/{OWN_BASE}"' if base.startswith(EMBEDDED_ID) else json.dumps(base)
     return LOAD_ADAPTER.format(folder=folder, base=own, options="")
 

@@ -20,7 +20,7 @@ from redqueen import __version__
 from redqueen.display import number, script_json, shown, visible
 from redqueen.domains.registry import shown_as
 from redqueen.errors import UserError
-from redqueen.files import naming_another_file, write_whole
+from redqueen.files import naming_remedy, write_whole
 from redqueen.journal.untrusted import naming_contradictions
 from redqueen.report.compare import ARMS_HEAD, arm_rows, comparison_section, labels_of, setting_rows
 from redqueen.report.figure import Chart, Section
@@ -99,7 +99,7 @@ def write_report(run_dirs: Sequence[Path], out: Path) -> Path:
 def write_page(views: Sequence[RunView], out: Path) -> Path:
     """Write the report of runs that were read. Raises UserError when ``out`` cannot be written."""
     page = report_html(views)
-    with naming_another_file(f"the report to {out}"):
+    with naming_remedy(f"the report cannot be written to {out}", "name another file with --out"):
         write_whole(out, page)
     return out
 

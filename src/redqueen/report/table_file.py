@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from redqueen.display import visible
 from redqueen.errors import UserError, how_to_install
-from redqueen.files import naming_another_file, writing_whole
+from redqueen.files import naming_remedy, writing_whole
 from redqueen.journal import Journal
 from redqueen.journal.untrusted import known_tables
 from redqueen.report.compare import labels_of
@@ -55,7 +55,7 @@ def write_table(run_dirs: Sequence[Path], table: str, format_: str, out: Path) -
         )
         head = [("run", "TEXT"), *columns] if labels else columns
         write = _write_csv if format_ == "csv" else _write_parquet
-        with naming_another_file(str(out)), writing_whole(out) as file:
+        with naming_remedy(f"--out {out} cannot be written"), writing_whole(out) as file:
             return write(file, head, portions)
 
 

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from redqueen.config.load import without_folders
 from redqueen.domains.registry import in_order
 from redqueen.errors import UserError
 from redqueen.journal import Journal, RunRecord, read
@@ -127,10 +128,11 @@ def _view(journal: Journal, steps: list[int], label: str) -> RunView:
         "(SELECT count(*) FROM attempt) AS num_attempts, "
         "(SELECT count(*) FROM session) AS num_sessions"
     )[0]
+    run = read.run_record(journal)
     with_tasks = [row["step"] for row in journal.query("SELECT DISTINCT step FROM task ORDER BY step")]
     return RunView(
         label=label,
-        run=read.run_record(journal),
+        run=replace(run, config=without_folders(run.config)),
         steps=steps,
         metrics=read.metric_series(journal),
         timings=read.timing_series(journal),

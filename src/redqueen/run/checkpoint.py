@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from redqueen.adapters.bank import OTHER_ADAPTERS
 from redqueen.adapters.base_shape import embedded_folder, weights_sha256
 from redqueen.config import EMBEDDED, Config
 from redqueen.errors import UserError
-from redqueen.files import flush_to_disk, open_plain, read_plain
+from redqueen.files import flush_to_disk, naming_remedy, open_plain, read_plain
 from redqueen.learn.torch_learner import FACTORS
 from redqueen.state import State, state_from_plain
 
@@ -79,11 +79,9 @@ class Checkpoint:
 
         Those whose step is a multiple of ``MILESTONE_STEPS`` stay as well.
 
-        ``state`` must be plain: dicts with text keys, lists or tuples (which come back as lists), text, numbers,
-        booleans, None; floats come back exactly. Raises TypeError when it is not, UserError when it cannot be written;
-        what was there before is then untouched.
+        ``state`` is plain, as ``state_to_plain`` returns it; floats come back exactly. Raises UserError when it cannot
+        be written; what was there before is then untouched.
         """
-        _require_plain(state, "state")
         folder = Path(folder)
         final, aside = folder / _name(step), folder / f"{ASIDE}{step:06d}"
         with _naming_the_folder(folder):
@@ -240,22 +238,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _require_plain(value: object, where: str) -> None:
-    """Refuse what JSON would silently change or cannot hold."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise TypeError(f"{where} has the key {key!r}; JSON would turn it into text, so use text keys")
-            _require_plain(item, f"{where}.{key}")
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            _require_plain(item, f"{where}[{index}]")
-    else:
-        raise TypeError(f"{where} is a {type(value).__name__}; a checkpoint's state holds plain values only")
-
-
 def _delete(path: Path) -> None:
     """Delete a checkpoint so that no half of it can ever be taken for a whole: first rename, then remove."""
     doomed = path.with_name(f"{ASIDE}{path.name}-deleted")
@@ -271,16 +253,12 @@ def _delete_leftovers(folder: Path) -> None:
             shutil.rmtree(path)
 
 
-@contextmanager
-def _naming_the_folder(folder: Path) -> Iterator[None]:
+def _naming_the_folder(folder: Path) -> AbstractContextManager[None]:
     """Turn errors about disk and permission into one sentence that names the folder and the remedy."""
-    try:
-        yield
-    except (OSError, SafetensorError) as error:
-        raise UserError(
-            f"Cannot use the checkpoint folder {folder}: {error}. Check that it is a writable folder on a disk with "
-            "free space, then resume the run; earlier checkpoints are untouched."
-        ) from error
+    remedy = (
+        "make it a writable folder on a disk with free space, then resume the run; earlier checkpoints are untouched"
+    )
+    return naming_remedy(f"the checkpoint folder {folder} cannot be used", remedy, (OSError, SafetensorError))
 
 
 def open_checkpoint(folder: Path, config: Config) -> tuple[Checkpoint, State] | None:

@@ -79,11 +79,20 @@ SEED_AUTHOR = "seed"
 
 
 def founders_of(config: Config) -> list[Adapter]:
-    """Read the adapters that ``population.founders`` names. Raises UserError when one cannot be read."""
+    """Read the adapters that ``population.founders`` names.
+
+    Raises UserError when one cannot be read, or was trained on another base.
+    """
     try:
-        return [read_adapter(folder) for folder in config.population.founders]
+        adapters = [read_adapter(folder) for folder in config.population.founders]
     except UserError as error:
         raise UserError(f"population.founders: {error}") from None
+    base = Path(model_source(config.model.base))
+    known = weights_sha256(base) if adapters and base.is_dir() else ""
+    for adapter in adapters:
+        if known and adapter.base_sha256 not in ("", known):
+            raise UserError(f"population.founders: {adapter.folder} was trained on another base than model.base")
+    return adapters
 
 
 def place_founders(engine: Engine) -> None:
@@ -91,14 +100,8 @@ def place_founders(engine: Engine) -> None:
 
     Raises UserError when one cannot be read, does not fit or was trained on another base.
     """
-    config = engine.config
-    adapters = founders_of(config)
-    base = Path(model_source(config.model.base))
-    known = weights_sha256(base) if adapters and base.is_dir() else ""
-    for adapter in adapters:
-        if known and adapter.base_sha256 not in ("", known):
-            raise UserError(f"population.founders: {adapter.folder} was trained on another base than model.base")
-    for slot in range(config.population.num_members if adapters else 0):
+    adapters = founders_of(engine.config)
+    for slot in range(engine.config.population.num_members if adapters else 0):
         founder = founder_like(adapters[slot % len(adapters)], on_cpu(engine.store.genotype(slot)))
         engine.store.load(slot, founder)
 

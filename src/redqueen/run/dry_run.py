@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
-from redqueen.adapters.base_shape import base_shape, hub_has, positions_of
+from redqueen.adapters.base_shape import base_shape, positions_of, pretrained
 from redqueen.config import Config
+from redqueen.display import counted
 from redqueen.domains.registry import texts_of_a_step
 from redqueen.fitting import Fitted
+from redqueen.run.store import refuse_existing
 from redqueen.run.trackers import require_tracker
+from redqueen.verifying import open_sandbox
 
 
 def plan_text(fitted: Fitted) -> str:
@@ -18,11 +22,13 @@ def plan_text(fitted: Fitted) -> str:
     return "\n".join([*_resolved(config), "", *reasons, *_work(config), "", *memory_lines(config), *_servers(config)])
 
 
-def refuse_what_cannot_start(config: Config) -> None:
-    """Raise UserError for what a run would refuse before it loads a model."""
+def refuse_what_cannot_start(config: Config, folder: Path | None = None) -> None:
+    """Raise UserError for what a run, in ``folder`` if it is given, would refuse before its first step."""
     from redqueen.domains.prompt_format import choose_format
     from redqueen.propose.filters import load_content_filter
 
+    if folder is not None:
+        refuse_existing(folder)
     if config.evolve.constants or config.evolve.imported:
         from redqueen.evolve.generation import check_rules  # imports torch
 
@@ -32,16 +38,20 @@ def refuse_what_cannot_start(config: Config) -> None:
     require_tracker(config)
     shape = base_shape(config.model.base)
     if shape is None:
-        hub_has(config.model.base)
+        pretrained(config.model.base)
         return
-    from redqueen.adapters.memory import fit_limits, refuse_what_cannot_fit  # imports torch
+    from redqueen.adapters.memory import fit_limits, fresh_adapter, refuse_what_cannot_fit  # imports torch
+    from redqueen.adapters.peft import founder_like
     from redqueen.engine import choose_device, load_tokenizer
     from redqueen.run.cold_start import check_prompts, founders_of, own_tasks
 
     refuse_what_cannot_fit(config, choose_device(config.run.device))
     check_prompts(config, load_tokenizer(config.model.base), fit_limits(config, positions_of(shape)))
     own_tasks(config)
-    founders_of(config)
+    for founder in founders_of(config):
+        founder_like(founder, fresh_adapter(config, shape))
+    if config.cluster.verify != "shard":  # shards may be on other machines
+        open_sandbox(config, num_workers=1).close()
 
 
 def _resolved(config: Config) -> list[str]:
@@ -60,7 +70,7 @@ def _work(config: Config) -> list[str]:
     tokens = proposals * propose.max_new_tokens + attempts * solve.max_new_tokens
     births = (config.run.num_steps - 1) // config.evolve.every_steps if config.evolve.enabled else 0
     return [
-        f"# {config.population.arm}: {config.run.num_steps} steps, {births} generations",
+        f"# {config.population.arm}: {counted(config.run.num_steps, 'step')}, {counted(births, 'generation')}",
         f"# a step: {proposals} proposals ({each} a teacher), at most {attempts} attempts",
         f"# a step: at most {tokens:,} new tokens if every text ran to its limit",
     ]
@@ -85,9 +95,7 @@ def memory_lines(config: Config) -> list[str]:
     """Say what adapters and base need and what is free here, when the base's shape can be read without a download."""
     shape = base_shape(config.model.base)
     if shape is None:
-        return [
-            f"# memory: unknown, {config.model.base} is not on this machine yet (it is fetched when the run starts)"
-        ]
+        return [f"# memory: unknown until {config.model.base} is fetched, when the run starts"]
     from redqueen.adapters.memory import plan_memory  # imports torch
 
     return [f"# memory, {line}" for line in plan_memory(config, shape)]

@@ -17,7 +17,7 @@ from redqueen.cluster.sharded import adapters_here
 from redqueen.config import Config
 from redqueen.domains.registry import domain_of
 from redqueen.engine import Engine, LoadAdapters, open_engine
-from redqueen.errors import UserError, command
+from redqueen.errors import command
 from redqueen.evaluate.external import Examiner, gain_records, member_records, scored_students, student_records
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord
@@ -68,6 +68,7 @@ from redqueen.run.store import (
     RunLock,
     load_run_config,
     make_run_folder,
+    refuse_existing,
     refuse_links,
     remove_journal,
     trusted_config,
@@ -113,10 +114,7 @@ def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> boo
     checkpoint; a second one raises KeyboardInterrupt at once. Raises UserError, with nothing written, when the folder
     exists, the engine cannot be built or the base has too few positions for its prompts.
     """
-    if folder.exists():
-        raise UserError(
-            f"{folder} exists already: choose another --run-dir, or continue it: `{command('resume', folder)}`"
-        )
+    refuse_existing(folder)
     require_tracker(config)
     config, asked = settle_precision(config), config.model.precision
     with _reporting(config) as reporter, open_engine(config, load or adapters_here(reporter), reporter) as engine:

@@ -6,11 +6,13 @@ import fcntl
 import json
 import os
 import stat
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from redqueen.config import Config, parse_recorded
+from redqueen.display import counted
 from redqueen.errors import UserError, command
-from redqueen.files import making_folder, read_plain, write_whole
+from redqueen.files import making_folder, naming_remedy, read_plain, write_whole
 from redqueen.journal import Journal, read
 from redqueen.journal.untrusted import SIDE_FILES
 from redqueen.locking import LOCK_NAME, held_here
@@ -66,15 +68,19 @@ def refuse_links(folder: Path) -> None:
             )
 
 
+def refuse_existing(folder: Path) -> None:
+    """Raise UserError when a new run cannot have this folder, since it is there already."""
+    if folder.exists():
+        raise UserError(
+            f"{folder} exists already: choose another --run-dir, or continue it: `{command('resume', folder)}`"
+        )
+
+
 def make_run_folder(folder: Path, config: Config) -> None:
     """Make the run directory with its config in it: one does not appear without the other."""
-    try:
-        with making_folder(folder) as aside:
-            write_whole(aside / CONFIG, json.dumps(config.model_dump(mode="json"), indent=2) + "\n")
-    except OSError as error:
-        raise UserError(
-            f"--run-dir {folder} cannot be made ({error.strerror}): choose a folder you may write to"
-        ) from None
+    remedy = "choose a folder you may write to"
+    with naming_remedy(f"--run-dir {folder} cannot be made", remedy), making_folder(folder) as aside:
+        write_whole(aside / CONFIG, json.dumps(config.model_dump(mode="json"), indent=2) + "\n")
 
 
 def remove_journal(folder: Path) -> None:
@@ -85,14 +91,12 @@ def remove_journal(folder: Path) -> None:
     path = folder / JOURNAL
     if (last := _last_step(path)) > 0:
         raise UserError(
-            f"{folder} has no checkpoint, but its journal has {last} steps, so it cannot be resumed: restore the "
-            f"folder {CHECKPOINTS} from a copy, or start a new run; `redqueen report` still reads this one"
+            f"{folder} has no checkpoint, but its journal has {counted(last, 'step')}, so it cannot be resumed: "
+            f"restore the folder {CHECKPOINTS} from a copy, or start a new run; `redqueen report` still reads this one"
         )
-    try:
+    with naming_remedy(f"{path} cannot be removed", "make the run directory writable"):
         for name in (*(f"{JOURNAL}{ending}" for ending in SIDE_FILES), JOURNAL):
             path.with_name(name).unlink(missing_ok=True)
-    except OSError as error:
-        raise UserError(f"{path} cannot be removed ({error.strerror}): make the run directory writable") from None
 
 
 def _last_step(path: Path) -> int:
@@ -133,11 +137,9 @@ class RunLock:
     def __enter__(self) -> RunLock:
         if self.path in held_here:
             raise UserError(f"{self.path.parent} is being written by this very process; finish that run first.")
-        try:
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with _naming_the_folder(self.path.parent):
             self._descriptor = os.open(self.path, flags, 0o644)
-        except OSError as error:
-            raise _unwritable(self.path.parent, error) from error
         found = os.fstat(self._descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
             os.close(self._descriptor)
@@ -151,12 +153,13 @@ class RunLock:
                 f"{self.path.parent} is being written by another process (pid {holder or 'unknown'}); "
                 "wait until that run has ended, or stop it first."
             ) from error
-        try:
-            os.ftruncate(self._descriptor, 0)
-            os.write(self._descriptor, f"{os.getpid()}\n".encode("ascii"))
-        except OSError as error:
-            os.close(self._descriptor)
-            raise _unwritable(self.path.parent, error) from error
+        with _naming_the_folder(self.path.parent):
+            try:
+                os.ftruncate(self._descriptor, 0)
+                os.write(self._descriptor, f"{os.getpid()}\n".encode("ascii"))
+            except OSError:
+                os.close(self._descriptor)
+                raise
         held_here.add(self.path)
         return self
 
@@ -165,8 +168,6 @@ class RunLock:
         os.close(self._descriptor)
 
 
-def _unwritable(run_dir: Path, error: OSError) -> UserError:
-    return UserError(
-        f"Cannot write to the run directory {run_dir}: {error.strerror}. "
-        "Make it writable on a disk with free space, then resume the run."
-    )
+def _naming_the_folder(run_dir: Path) -> AbstractContextManager[None]:
+    remedy = "make it writable on a disk with free space, then resume the run"
+    return naming_remedy(f"the run directory {run_dir} cannot be written to", remedy)

@@ -19,6 +19,7 @@ from traceback import format_exception_only
 from typing import Any
 
 from redqueen.config import Config
+from redqueen.config.load import without_folders
 from redqueen.display import markdown_table, visible
 from redqueen.errors import UserError, how_to_install
 from redqueen.journal import Journal
@@ -27,7 +28,6 @@ PACKAGES = {"tensorboard": "tensorboardX", "wandb": "wandb", "trackio": "trackio
 """The package behind each value of ``run.tracker``; the extra of the same name installs it."""
 
 PROJECT = "redqueen"
-
 
 Send = Callable[[int, dict[str, float], list[dict[str, str]]], object]
 """Sends the numbers of one step, and rows of a table of tasks (none: no table)."""
@@ -105,7 +105,7 @@ def _open(config: Config, folder: Path, known_id: str, after_step: int) -> Itera
     tensorboard drops what it received after that step. wandb and trackio keep what they were sent, so a step
     that runs again may appear twice or be ignored; its numbers are the same.
     """
-    name, told = config.run.name, config.model_dump(mode="json")
+    name, told = config.run.name, without_folders(config.model_dump(mode="json"))
     match config.run.tracker:
         case "tensorboard":
             from tensorboardX import SummaryWriter
