@@ -242,7 +242,10 @@ def test_a_task_too_long_to_be_asked_makes_no_other_a_duplicate(table: Table) ->
 
     state, (report,), _ = table.play(config_of(propose={"num_code_i": 0}), long_first, half)
     refused = [v.reason for v in report.verdicts if isinstance(v, Rejection)]
-    assert refused == ["too-long", "duplicate", "duplicate"] and state.buffer.tasks[-1].code == "def f(x):\n    return x * 7\n"
+    assert (
+        refused == ["too-long", "duplicate", "duplicate"]
+        and state.buffer.tasks[-1].code == "def f(x):\n    return x * 7\n"
+    )
 
 
 # Other numbers -------------------------------------------------------------------------------------------------

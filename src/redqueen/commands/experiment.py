@@ -26,10 +26,11 @@ def run_experiment(
     plan = load_experiment(file)
     folder = out or RUNS / plan.name
     done = {one.planned.folder for one in finished_runs(plan, folder)}
+    if dry_run:
+        print(plan_text(plan, folder), flush=True)
     if not tables_only:
         _refuse_what_cannot_start(file, [run for run in plan.runs if run.folder not in done])
     if dry_run:
-        print(plan_text(plan, folder))
         return
     from redqueen.experiment.tables import write_tables
 

@@ -39,8 +39,8 @@ def train(
     if dry_run or measure:
         from redqueen.run.dry_run import plan_text, refuse_what_cannot_start
 
+        print(plan_text(fitted), flush=True)  # also of a base that is not at hand
         refuse_what_cannot_start(resolved, folder)
-        print(plan_text(fitted))
         if measure:
             from redqueen.run.duration import measured_duration
 

@@ -91,6 +91,7 @@ def test_a_program_without_input_ignores_it(verifier: Sandbox, kind: str) -> Non
         ("return 10 // (a - 3 + 3)", "3"),
         ("return {1: 'one', 2: 'two'}[a]", "1"),
         ("return list(a.values())", "{'k': 1}"),
+        ("return max(a, key=a.get)", "{'x': 3, 'y': 7, 'z': 1}"),
         ("return len(a)", "(4, 5, 6)"),
         ("return len(a)", "{4, 5, 6}"),
         ("return a == b", "3, 3"),
@@ -133,6 +134,10 @@ def test_other_inputs_are_canonical_and_unlike_the_given_one(arguments: list[obj
     assert 0 < len(gentle) <= MAX_GENTLE and len(bold) <= MAX_BOLD
     assert given not in others and len(set(others)) == len(others)
     assert all(canonical_args(text) == text for text in others)
+
+
+def test_numbers_that_python_does_not_write_have_fewer_others() -> None:
+    assert other_inputs("{" + "9" * 4300 + "}, 1") != other_inputs("")
 
 
 def test_arguments_by_name_keep_their_names() -> None:
@@ -254,6 +259,8 @@ def test_a_task_says_with_what_chance_its_answer_is_guessed(
     [
         ("return 7 if a % 4 else a", "501", 0.6, 0.8),  # any input does
         ("return 10 * 'yes' if len(a) % 2 else a", "'xyz'", 0.3, 0.7),
+        # loops on what is like the given input hide nothing
+        ("while a in (51, 48, 50, 52, 57):\n        pass\n    return 0 if a < 50 else a * 7", "49", 0.9, 1.0),
         ("return a.count('l') * 7", "'hello world'", 0, 0),  # similar ones do, but no student sees it
         ("return a + 1", "4", 0, 0),
     ],
@@ -286,6 +293,16 @@ def test_a_program_that_needs_too_much_under_some_hash_seeds_alone_is_refused() 
     with Sandbox(workers=1, settings=ZygoteSettings(hash_seed=1)) as fixed:
         [verdict] = check([Candidate("c", "T1", "S1", "code_i", code, code, ("750",))], fixed, VerifyConfig())
     assert isinstance(verdict, Rejection) and verdict.reason == "nondeterministic"
+
+
+def test_what_a_slow_program_gives_for_other_inputs_does_not_depend_on_the_machine() -> None:
+    code = "def f(n):\n    total = 0\n    for i in range(n):\n        total += i * i % 7\n    return total\n"
+    found = []
+    for workers in (1, 2, 1):
+        with Sandbox(workers=workers) as fresh:
+            found += check([Candidate("c", "T1", "S1", "code_o", code, code, ("100000",))], fresh, VerifyConfig())
+    signatures = {task.signature for task in found if isinstance(task, Task)}
+    assert len(found) == 3 and len(signatures) == 1 and "" not in signatures, "together they need more than one may"
 
 
 def test_a_program_whose_output_depends_on_the_runs_before_is_refused(verifier: Sandbox) -> None:

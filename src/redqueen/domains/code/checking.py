@@ -18,7 +18,6 @@ from redqueen_sandbox.literals import LiteralError, canonical, canonical_args, i
 from redqueen_sandbox.pool import Jobs
 from redqueen_sandbox.programs import Rules, make_job, run_once, verify_program
 from redqueen_sandbox.records import Program
-from redqueen_sandbox.runs import Run
 from redqueen_sandbox.words import is_tame
 
 MAX_CODE_DEPTH = 100
@@ -33,8 +32,8 @@ or imitate may need more: their grades would depend on how many they are."""
 BOOLS = ("True", "False")
 FEWEST_OTHERS = 4
 """Other inputs that a program must take, or its output counts as one of two: it may be a table (ours)."""
-MOST_KILLED = 3
-"""Other inputs that may need more than a task's time or memory; each costs that time (ours)."""
+MOST_RUNS = 8
+"""Processes for other inputs under one hash seed: each may need a task's CPU time (ours)."""
 LEAST_SHARE = 1 / 8
 """Share of simple inputs up to which those that solve an abduction do not count (ours)."""
 
@@ -124,7 +123,9 @@ def guess_chance(output: str, others: Sequence[str]) -> float:
 
 def without_arguments(output: str, given: str) -> str:
     """Return an output with "=" and a number in the place of each argument that it repeats, of the eight longest: what
-    is left of it, and in which order they come, must be found out."""
+    is left of it, and in which order they come, must be found out. One of more than 1,000 characters stays."""
+    if len(output) > 1_000:
+        return output
     by_place, by_name = read_call(given)
     places = {text: place for place, text in reversed([*enumerate((*by_place, *by_name.values()))])}
     for text in sorted(places, key=len, reverse=True)[:8]:
@@ -136,70 +137,62 @@ def without_arguments(output: str, given: str) -> str:
 def _try_others(
     candidate: Candidate, given: str, output: str, rules: Rules, terms: VerifyConfig
 ) -> Jobs[tuple[tuple[str, ...], float] | Rejection]:
-    """Return a program's outputs for inputs like the given one (none where too many killed its process), and the chance
-    of a guess at an answer, by these and, where an input is sought, by those for simple ones; or a rejection where an
-    output depends on what ran before, or ``terms`` refuse a program whose output never changes."""
+    """Return a program's outputs for inputs like the given one, and the chance of a guess at an answer, by these and,
+    where an input is sought, by those for simple ones; or a rejection, also where an output depends on what ran before
+    or ``terms`` refuse a program whose output never changes."""
     like, bold = other_inputs(given)
     if output in BOOLS:  # that another program fails on a negative number says little about its other inputs
         like += bold
     simple = simple_inputs(given) if candidate.kind == "code_i" else []
-    found = list[str]()
-    if like or simple:
-        ran = yield from _outputs(candidate, (*like, *simple, given), rules)
+    found, last = list[str](), output
+    if like:
+        ran = yield from _outputs(candidate, (*like, given), rules)
         if isinstance(ran, Rejection):
             return ran
-        found = ran
-        if len(found) > len(like) + len(simple) and found.pop() != output:
-            return Rejection(candidate, "nondeterministic", "the output depends on the runs before")
-    is_whole = len(found) == len(like) + len(simple)
-    pairs = [(text, other) for text, other in zip(found, like, strict=False) if text]
+        *found, last = ran
+    if last not in ("", output):
+        return Rejection(candidate, "nondeterministic", "the output depends on the runs before")
+    guessed = (yield from _outputs(candidate, simple, rules)) if simple else []
+    if isinstance(guessed, Rejection):
+        return guessed
+    pairs = [(text, other) for text, other in zip(found, like, strict=True) if text]
     others = [text for text, _ in pairs]
     if terms.refuse_constant and set(others) <= {output}:
         taken = "other inputs give the same output" if others else "no other input gives an output"
         return Rejection(candidate, "constant", taken)
-    share = found[len(like) :].count(output) / (1 + len(simple))
+    share = guessed.count(output) / (1 + len(simple))
     chance = max(guess_chance(output, others), share if share > LEAST_SHARE else 0.0)
     rest = [without_arguments(text, arguments) for text, arguments in [(output, given), *pairs]]
     if len(set(rest)) > 1:
         chance = max(chance, guess_chance(rest[0], rest[1:]))
     if len(pairs) < FEWEST_OTHERS:
         chance = max(chance, 0.5)
-    return (tuple(found[: len(like)]) if is_whole else ()), chance
+    return tuple(found), chance
 
 
 def _outputs(candidate: Candidate, inputs: Sequence[str], rules: Rules) -> Jobs[list[str] | Rejection]:
     """Return what a program gives for each input, "" where it fails, needs too much or gives different things under
-    different hash seeds, which a task that seeks an input may not; fewer where more than ``MOST_KILLED`` needed too
-    much."""
+    different hash seeds, which a task that seeks an input may not; or a rejection."""
     job = make_job(candidate.code, tuple(("literal", text) for text in inputs), "each", rules)
-    job = replace(job, cpu_ms=rules.limits.accept_cpu_ms)
-    found, killed, seed = list[str](), list[int](), 0
-    while len(found) < len(inputs) and len(killed) <= MOST_KILLED:
-        run = yield from run_once(replace(job, inputs=job.inputs[len(found) :]))
-        if run.ended == "infra":
-            return Rejection(candidate, "infra", run.detail)
-        found, seed = [*found, *_texts(run)], run.seed
-        if run.ended != "ok":
-            killed.append(len(found))
-            found.append("")
-    if rules.num_seeds == 1 or is_tame(candidate.code, tuple(inputs)):
-        return found
-    order = [place for place in reversed(range(len(found))) if place not in killed] + killed[:1]
-    job = replace(job, inputs=tuple(job.inputs[place] for place in order), again=True)
-    for other in [one for one in range(rules.num_seeds + 1) if one != seed][: rules.num_seeds - 1]:
-        run = yield from run_once(replace(job, seed=other))
-        if run.ended == "infra":
-            return Rejection(candidate, "infra", run.detail)
-        texts = _texts(run)
-        for place, text in zip(order, [*texts, *[""] * len(order)], strict=False):
-            if found[place] != text and candidate.kind == "code_i":
-                return Rejection(candidate, "nondeterministic", "hash seeds disagree about other inputs")
-            found[place] = found[place] if found[place] == text else ""
+    job = replace(job, cpu_ms=rules.limits.accept_cpu_ms, again=True)
+    found, num_runs = list[str](), 0
+    for seed in [-1] if is_tame(candidate.code, tuple(inputs)) else range(rules.num_seeds):
+        texts, most = list[str](), num_runs + MOST_RUNS
+        while len(texts) < len(inputs) and num_runs < most:
+            run = yield from run_once(replace(job, inputs=job.inputs[len(texts) :], seed=seed))
+            if run.ended == "infra":
+                return Rejection(candidate, "infra", run.detail)
+            num_runs += 1
+            new = [one.text if one.verdict == "ok" and is_canonical(one.text) else "" for one in run.items]
+            texts += new or [""]  # a process dies of its first input, or only of all so far
+        texts += [""] * (len(inputs) - len(texts))
+        found = found or texts
+        if found != texts and candidate.kind == "code_i":
+            return Rejection(candidate, "nondeterministic", "hash seeds disagree about other inputs")
+        found = [one if one == other else "" for one, other in zip(found, texts, strict=True)]
+        if num_runs > 2 * MOST_RUNS:  # a task that seeks an input must be tried under all seeds
+            return found if candidate.kind == "code_o" else Rejection(candidate, "timeout", "on other inputs")
     return found
-
-
-def _texts(run: Run) -> list[str]:
-    return [one.text if one.verdict == "ok" and is_canonical(one.text) else "" for one in run.items]
 
 
 def _can_be_measured(code: str) -> bool:

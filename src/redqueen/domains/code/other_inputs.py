@@ -78,10 +78,13 @@ def _changed_lists(values: list[Any], ways: Iterable[int]) -> Iterator[list[Any]
             yield [*values[:place], _changed(value, way), *values[place + 1 :]]
 
 
-def _texts(heads: list[str], lists: Iterable[list[Any]], known: set[str]) -> Iterator[str]:
+def _texts(heads: list[str], lists: Iterator[list[Any]], known: set[str]) -> Iterator[str]:
     room = MAX_CHARS
-    for values in lists:
+    while True:
         try:
+            values = next(lists, None)
+            if values is None:
+                return
             joined = ", ".join(f"{head}{_text(value)}" for head, value in zip(heads, values, strict=True))
             text = canonical_args(joined)
         except (LiteralError, ValueError):  # a number without an end, or with more digits than Python writes
@@ -115,6 +118,8 @@ def _changed(value: Any, way: int) -> Any:
             if way == BOLD:
                 return {_changed(key, way): one for key, one in items}
             kept = items[1:] or items if way == 1 else items[:: -1 if way == 2 else 1]
+            if way == 2 and len({type(one) for one in value.values()}) == 1:  # another key has the largest
+                kept = [(key, one) for (key, _), (_, one) in zip(kept, items[1:] + items[:1], strict=True)]
             return {key: _changed(one, way) for key, one in kept}
         case None:
             return (1, "a", 2.5, (1,))[way]
