@@ -157,10 +157,11 @@ class Browser:
 
 CUT = """
 [...document.querySelectorAll(".jump, .top, .scroll, .story, .fields, .timeline, .attempt, .side-by-side, .command, "
-  + ".tree, .table, .tiles div")]
+  + ".tree, .table:not(.numbers *), .tiles div")]
   .filter(box => box.scrollWidth > box.clientWidth).map(box => box.className + " " + (box.ariaLabel || box.innerText))
 """
-"""What hides a part of itself to the right: bars of links, headers, charts, trees, tables, boxes of words."""
+"""What hides a part of itself to the right: bars of links, headers, charts, trees, tables, boxes of words. A figure's
+table of numbers may: it has a column for each line, and is a region that the keys scroll."""
 
 BROKEN = """
 (() => {
