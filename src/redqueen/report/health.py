@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from redqueen.report.series import WINDOW_STEPS
 from redqueen.report.story import signs_of_collapse
 from redqueen.report.view import RunView
 
@@ -38,7 +39,7 @@ class Mechanism:
 
 @dataclass(frozen=True)
 class Health:
-    """``now``: the warnings of ``last_step``; ``past``: all warnings, dated."""
+    """``now``: the warnings of ``last_step``; ``past``: all, dated. Check-ups count after the first ten steps."""
 
     now: list[str]
     past: list[Episode]
@@ -51,8 +52,9 @@ def health_of(view: RunView) -> Health:
     """Return the latest generation's warnings with the signs of collapse, and the timeline of all warnings."""
     latest = view.health[-1]["warnings"] if view.health else []
     now = [*latest, *(f"{sign[0].upper()}{sign[1:]}." for sign in signs_of_collapse(view))]
-    step = view.health[-1]["step"] if view.health else 0
-    return Health(now, episodes(view), len(view.health), step, mechanisms(view))
+    steps = [row["step"] for row in view.health]
+    num = sum(step > WINDOW_STEPS for step in steps)
+    return Health(now, episodes(view), num, max(steps, default=0), mechanisms(view) if steps else [])
 
 
 RATING_SHARE, LEFT_RANK, SPREAD = 0.05, 0.4, 0.05
