@@ -9,7 +9,7 @@ from synthetic_run import build_run
 
 from redqueen.config import LearnConfig
 from redqueen.journal import Journal, RunRecord
-from redqueen.report.compare import arm_names, arm_rows, comparison_section, labels_of, setting_rows
+from redqueen.report.compare import arm_names, arm_rows, comparison_sections, labels_of, setting_rows
 from redqueen.report.figure import Figure, lines_of, running_mean
 from redqueen.report.figures import MAX_MATRIX_SIDE, sections_of
 from redqueen.report.lineage import founder_shares, lineage_of, num_lasting
@@ -110,7 +110,7 @@ def test_runs_side_by_side_share_a_colour_by_arm_and_differ_in_dash(
     population_dir: Path, single_dir: Path, tmp_path: Path
 ) -> None:
     views = [read_run(run) for run in (population_dir, build_run(tmp_path / "seed1", 12, rng_seed=1), single_dir)]
-    section = comparison_section(views)
+    section, _ = comparison_sections(views)
     solve = next(figure for figure in section.figures if figure.id == "compare-solve-rate")
     looks = [(series["name"], series["color"], series["dash"]) for series in solve.chart["series"]]
     assert looks == [("population-seed0", 0, 0), ("seed1", 0, 1), ("single-seed0", 1, 2)]

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 from synthetic_run import HOSTILE, build_run
 
 from redqueen.display import visible
@@ -117,6 +118,32 @@ def test_every_figure_has_its_data_its_name_and_a_place_for_its_numbers(page: Pa
     tables = [attributes["data-table"] for _, attributes in page.elements if "data-table" in attributes]
     assert len(charts) == 21 and [one["data-figure"] for one in drawn] == tables and sorted(tables) == sorted(charts)
     assert all(one.get("role") == "img" and len(one.get("aria-label") or "") > 20 for one in drawn)
+
+
+def figures_by_openness(page: str) -> tuple[int, int]:
+    """Return how many figures a page opens with, and how many it has."""
+    folds, num_open = [], 0
+    for tag in re.findall(r"<details[^>]*>|</details>|<figure ", page):
+        if tag == "</details>":
+            folds.pop()
+        elif tag == "<figure ":
+            num_open += all(folds)
+        else:
+            folds.append(" open" in tag)
+    return num_open, page.count("<figure ")
+
+
+def test_a_report_of_one_run_or_several_opens_with_at_most_five_figures(
+    population_dir: Path, single_dir: Path, page_text: str, tmp_path: Path
+) -> None:
+    assert figures_by_openness(page_text) == (5, 21)
+    both = write_report([population_dir, single_dir, population_dir], tmp_path / "all.html").read_text(encoding="utf-8")
+    assert figures_by_openness(both) == (4, 13 + 21 + 17 + 21)
+
+
+def test_a_page_of_the_dashboard_opens_with_at_most_five_figures(client: TestClient) -> None:
+    assert figures_by_openness(client.get("/run/arms~population-0").text) == (5, 20)
+    assert figures_by_openness(client.get("/compare?run=arms~population-0&run=single-0").text) == (4, 13)
 
 
 def test_every_link_leads_somewhere_and_no_id_stands_twice(page: Page) -> None:

@@ -24,6 +24,9 @@ TEXT = (
     "Runs of one arm share a colour; each run has its own dashes. Runs that were set differently are different arms. "
     "What differs between two runs of the same arm is the noise that a difference between arms has to beat."
 )
+NUM_FIRST = 4
+"""Figures of the first section."""
+
 MAX_SETTINGS = 200
 """Longest table of what two configs differ in."""
 
@@ -63,12 +66,16 @@ def _label(path: Path, others: set[Path]) -> str:
     return str(Path(*path.parts[-depth:]))
 
 
-def comparison_section(views: Sequence[RunView]) -> Section:
-    """Return the section that lays the runs over each other."""
+def comparison_sections(views: Sequence[RunView]) -> list[Section]:
+    """Return the figures that lay the runs over each other: those of the first section are the result."""
     looks = _looks(views)
     figures: list[Figure | None] = [_fitness_over_time(views, looks, mode) for mode in MODES]
     figures += [_overlay(views, looks, name) for name in COMPARED]
-    return Section("compare", "Compared", TEXT, tuple(figure for figure in figures if figure is not None))
+    drawn = tuple(figure for figure in figures if figure is not None)
+    return [
+        Section("compare", "Compared", TEXT, drawn[:NUM_FIRST]),
+        Section("compare-more", "Tasks and writing compared", "The same runs in further measures.", drawn[NUM_FIRST:]),
+    ]
 
 
 def setting_rows(views: Sequence[RunView]) -> list[list[str]]:

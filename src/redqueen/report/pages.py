@@ -22,7 +22,7 @@ from redqueen.domains.registry import shown_as
 from redqueen.errors import UserError
 from redqueen.files import naming_another_file, write_whole
 from redqueen.journal.untrusted import naming_contradictions
-from redqueen.report.compare import ARMS_HEAD, arm_rows, comparison_section, labels_of, setting_rows
+from redqueen.report.compare import ARMS_HEAD, arm_rows, comparison_sections, labels_of, setting_rows
 from redqueen.report.figure import Chart, Section
 from redqueen.report.figures import sections_of
 from redqueen.report.fitness import MARKS
@@ -76,7 +76,7 @@ class RunPage:
 class ComparePage:
     """All that a page shows of several runs together."""
 
-    section: Section
+    sections: list[Section]
     setting_head: list[str]
     setting_rows: list[list[str]]
     arms_head: Sequence[str]
@@ -108,7 +108,7 @@ def report_html(views: Sequence[RunView]) -> str:
     """Return the report as one page that fetches nothing."""
     comparison = compare_page(views) if len(views) > 1 else None
     runs = [run_page(view, f"run-{at}", lineage_of(view)) for at, view in enumerate(views)]
-    charts = charts_of("all", [comparison.section] if comparison else [])
+    charts = charts_of("all", comparison.sections if comparison else [])
     for page in runs:
         charts |= page.charts
     css, echarts, script = ((ASSETS / name).read_text("utf-8") for name in ("page.css", "echarts.min.js", "page.js"))
@@ -154,7 +154,7 @@ def compare_page(views: Sequence[RunView]) -> ComparePage:
     """Return what a page shows of several runs together."""
     drawn = [thinned(view, steps_per_point(view.last_step)) for view in views]
     return ComparePage(
-        section=comparison_section(drawn),
+        sections=comparison_sections(drawn),
         setting_head=["setting", *(view.label for view in views)],
         setting_rows=setting_rows(views),
         arms_head=ARMS_HEAD,

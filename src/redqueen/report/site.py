@@ -180,7 +180,7 @@ class Site:
             page = compare_page([self.library.read(run) for run in chosen])
         return self._page(
             "compare.html.j2",
-            charts_of("all", [page.section] if page else []),
+            charts_of("all", page.sections if page else []),
             status=400 if problem else 200,
             title="Compare runs",
             runs=list(known.values()),
