@@ -128,11 +128,8 @@
     option.series = chart.series.map((part, index) => {
       const color = colorOf(part.color, page);
       const rows = part.values.map((value, at) => value && [at, ...value]).filter(Boolean);
-      const reference = (chart.references || [])[index];
       return {
         type: "custom", name: part.name, data: rows, encode: { x: [1, 2, 3], y: 0 }, itemStyle: { color }, z: 3,
-        markArea: reference && { silent: true, itemStyle: { color: colorOf(reference.color, page), opacity: 0.13 },
-          data: [[{ xAxis: reference.low }, { xAxis: reference.high }]] },
         renderItem(params, api) {
           const room = Math.min(DOT_PX, (api.size([0, 1])[1] * 0.85) / count);
           const shift = (index - (count - 1) / 2) * room;
