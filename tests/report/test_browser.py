@@ -128,6 +128,25 @@ CONTRAST = """
 """The elements whose text contrasts with its background by less than 4.5 to 1 (WCAG AA)."""
 
 
+@pytest.mark.parametrize("num_steps", [12, 3])
+def test_each_of_eight_runs_with_the_same_values_is_seen_in_their_comparison(
+    browser: Browser, tmp_path: Path, num_steps: int
+) -> None:
+    folders = [tmp_path / f"run{at}" for at in range(8)]
+    runs = [build_run(folder, num_steps, 1, 1, tasks_per_match=3, num_attempts=2) for folder in folders]
+    browser.look(1280, 900, dark=False)
+    browser.open(write_report(runs, tmp_path / "eight.html"))
+    figure = "#all-figure-compare-solve-rate"
+    buttons = f"[...document.querySelectorAll('{figure} .legend button')]"
+    assert len(set(browser.ask(f"{buttons}.map(b => b.querySelector('svg').outerHTML)"))) == 8
+    whole = browser.picture(f"{figure} .chart")
+    for at in range(8):
+        browser.ask(f"{buttons}[{at}].click()")
+        assert browser.num_changed(whole, browser.picture(f"{figure} .chart")) >= 10, f"run {at} is hidden by others"
+        browser.ask(f"{buttons}[{at}].click()")
+    assert browser.num_changed(whole, browser.picture(f"{figure} .chart")) == 0
+
+
 def test_hostile_texts_do_nothing_and_the_policy_stops_a_script_that_is_not_ours(
     browser: Browser, site: str, report: Path
 ) -> None:

@@ -29,7 +29,7 @@ from redqueen.report.tables import MAX_MEMBERS, member_head, member_rows
 from redqueen.report.task_list import NEIGHBOURS, TaskFilter, read_form, task_page, task_with_attempts, whole_number
 from redqueen.run.status import read_status
 
-MAX_COMPARED = 6
+MAX_COMPARED = 8
 MAX_SEQ = 2**62
 REFRESH_S = 5
 LIVE_PARTS = ("run", "lineage", "members")
