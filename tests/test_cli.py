@@ -54,7 +54,9 @@ def test_the_plan_shows_the_resolved_config_and_the_work_of_a_step_and_writes_no
 
 def test_the_plan_counts_the_generations_that_a_run_plays() -> None:
     _, out, _ = redqueen("train", QUICK, "--dry-run")
-    assert "4 steps, 1 generation" in out  # after step 2; none after the last
+    assert "4 steps, 1 generation\n" in out  # after step 2; none after the last
+    _, out, _ = redqueen("train", QUICK, "--dry-run", "--set", "run.num_steps=1")
+    assert "1 step, 0 generations\n" in out
 
 
 def test_the_version_is_that_of_the_package() -> None:

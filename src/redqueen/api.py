@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from redqueen.config import Config, parse_config, parse_recorded
 from redqueen.config import load_config as read_config
-from redqueen.display import visible
+from redqueen.display import counted, visible
 from redqueen.errors import UserError
 from redqueen.journal import Journal, read
 from redqueen.journal.untrusted import json_of, naming_contradictions
@@ -243,7 +243,7 @@ class Run:
             lines = self._view(result_lines)
         except UserError as error:
             lines = [str(error)]
-        return "<br>".join(escape(visible(line)) for line in (f"{self}, {self.num_steps} steps", *lines))
+        return "<br>".join(escape(visible(line)) for line in (f"{self}, {counted(self.num_steps, 'step')}", *lines))
 
     def _view(self, tell: Callable[[RunView], T]) -> T:
         from redqueen.report.view import read_run

@@ -16,6 +16,7 @@ from redqueen.errors import UserError
 from redqueen.journal import AttemptRecord, Journal, RunRecord, TaskRecord
 from redqueen.records import Attempt, Grade, Outcome, Task
 from redqueen.report.pages import ASSETS, MAX_REPORT_CHARS, write_report
+from redqueen.report.site import create_app
 from redqueen.run.store import JOURNAL
 
 
@@ -235,6 +236,22 @@ def test_a_report_does_not_take_the_place_of_a_file_that_the_run_needs(tmp_path:
     with pytest.raises(UserError, match="is a file of the run itself: name another file"):
         write_report([folder], folder / name)
     assert (folder / JOURNAL).read_bytes() == before and not (folder / "config.json").exists()
+
+
+def test_a_count_of_one_is_singular_on_every_page(tmp_path: Path) -> None:
+    build_run(tmp_path / "run", 1, 1, 1, tasks_per_match=1, num_attempts=1, evolve_every=1, hostile=False, rng_seed=1)
+    with Journal.open(tmp_path / "run" / JOURNAL) as journal:
+        journal.add_session(1.0, 1)
+        step = journal.tuples("SELECT max(step) FROM metric")[0][0] + 1
+        with journal.step(step) as tx:
+            tx.add_metrics({"distill/answers": 1.0})
+    client = TestClient(create_app(tmp_path), base_url="http://localhost")
+    pages = [client.get(f"/run/run{part}").text for part in ("", "/lineage", "/members", "/tasks?step=1", "/task/1")]
+    pages.append(write_report([tmp_path / "run"], tmp_path / "report.html").read_text(encoding="utf-8"))
+    words = " ".join(" ".join(Page(page).words) for page in pages)
+    assert re.findall(r"(?<![\d.,−-])\b1 [a-z-]+s\b", words) == []
+    for noun in ("attempt right", "attempt in all", "task found", "time"):
+        assert f"1 {noun}" in words, noun
 
 
 def test_names_of_measures_have_tooltips(population_dir: Path, tmp_path: Path) -> None:

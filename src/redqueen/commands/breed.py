@@ -16,6 +16,7 @@ import numpy as np
 from redqueen.adapters.peft import Adapter, read_adapter, write_adapter
 from redqueen.commands.adapter_base import base_name, base_sha256, same_base
 from redqueen.config import EvolveConfig
+from redqueen.display import counted
 from redqueen.errors import UserError
 from redqueen.evolve.generation import draw_operator
 from redqueen.evolve.operators import OPERATORS, Operator, apply, find
@@ -119,7 +120,7 @@ def operators_table() -> str:
     lines = []
     for operator in OPERATORS.values():
         constants = ", ".join(f"{name} {value:g}" for name, value in asdict(operator.constants).items())
-        parents = f"{operator.num_parents} parent{'s' * (operator.num_parents > 1)}"
+        parents = counted(operator.num_parents, "parent")
         lines += [f"{operator.id:12} {operator.name} ({operator.family}, {parents})", f"{'':12} {operator.formula}"]
         lines.append(f"{'':12} {f'constants: {constants}; ' if constants else ''}source: {operator.source}")
     return "\n".join(lines)

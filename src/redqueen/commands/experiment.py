@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from redqueen.display import visible
+from redqueen.display import counted, visible
 from redqueen.errors import UserError
 from redqueen.experiment.plan import Experiment, Planned, load_experiment
 from redqueen.experiment.runner import check_settings, finished_runs, fitted, run_all
@@ -53,13 +53,13 @@ def plan_text(plan: Experiment, folder: Path) -> str:
     """Return what the experiment would play, a line a run, with what is finished already."""
     done = {one.planned.folder for one in finished_runs(plan, folder)}
     width = max(len(run.folder) for run in plan.runs)
-    lines = [f"{plan.name}: {len(plan.runs)} runs in {folder}, compared with {plan.reference}"]
+    lines = [f"{plan.name}: {counted(len(plan.runs), 'run')} in {folder}, compared with {plan.reference}"]
     for run in plan.runs:
         config, reference = run.config, plan.reference_of(run)
-        much = f"{plan.steps} steps"
+        much = counted(plan.steps, "step")
         if reference is not None:
             held = {"tokens": "as many tokens as", "wall_clock": "as long as"}.get(run.match, "")
-            much = f"{held} {reference.folder}, at most {config.run.num_steps} steps"
+            much = f"{held} {reference.folder}, at most {counted(config.run.num_steps, 'step')}"
         state = "finished" if run.folder in done else "to do"
         hours = f", about {plan.gpu_hours(run):,.1f} GPU hours" if plan.gpu_hours_per_text else ""
         lines.append(f"  {run.folder:<{width}}  {config.population.arm:<7}  {much}{hours}  ({state})")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from redqueen.display import counted
 from redqueen.report.series import WINDOW_STEPS
 from redqueen.report.story import signs_of_collapse
 from redqueen.report.view import RunView
@@ -81,7 +82,7 @@ def mechanisms(view: RunView) -> list[Mechanism]:
             add(f"{role}s that differ, by {sort}", spread, lambda x: x >= SPREAD, words)
         add(f"clip of {role}s' updates", view.values(f"learn/{role}/clip_frac"), lambda x: x > 0, "{:.2%} of tokens")
     distilled = view.values("distill/answers")
-    add("distillation", distilled, lambda x: x > 0, "{:,.0f} answers, mean of " + f"{len(distilled)} times")
+    add("distillation", distilled, lambda x: x > 0, "{:,.0f} answers a time, " + counted(len(distilled), "time"))
     return found
 
 

@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from redqueen import __version__
-from redqueen.display import number, script_json, shown, visible
+from redqueen.display import counted, number, script_json, shown, visible
 from redqueen.domains.registry import shown_as
 from redqueen.errors import UserError
 from redqueen.files import naming_another_file, write_whole
@@ -181,6 +181,7 @@ def environment(max_chars: int) -> Environment:
     made.filters["whole"] = partial(visible, max_chars=MAX_WHOLE_CHARS)
     made.filters["word"] = partial(visible, max_chars=120, one_line=True)
     made.filters["tip"] = lambda name: TIPS.get(name.partition(",")[0].lower(), "")
+    made.filters["counted"] = counted
     made.filters["number"] = lambda value: number(value).replace("-", "−")
     made.globals |= {"version": __version__, "marks": MARKS, "shown_as": shown_as, "heads": HEADS}
     return made

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from redqueen.display import counted
 from redqueen.journal.schema import BASE, CONTROL, PRODUCT
 from redqueen.report.figure import Figure
 from redqueen.report.fitness import (
@@ -155,7 +156,7 @@ def _windows(view: RunView, name: str) -> tuple[list[float], bool]:
 
 def _headline(view: RunView, found: Sequence[Comparison], signs: Sequence[str]) -> str:
     if view.is_nothing_valid:
-        return f"Nothing was learned: none of {view.num_candidates:,} proposals was valid"
+        return f"Nothing was learned: none of {counted(view.num_candidates, 'proposal')} was valid"
     told = "; signs of collapse" if signs else "; no sign of collapse" if view.last_step > WINDOW_STEPS else ""
     return _progress(view, found) + told
 

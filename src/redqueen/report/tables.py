@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from redqueen.display import NOTHING, duration
+from redqueen.display import NOTHING, counted, duration
 from redqueen.journal.untrusted import LARGEST_INTEGER
 from redqueen.report.fitness import MODES, Verdict, last_evaluated_step, outcomes, score_at
 from redqueen.report.series import ends, rolling
@@ -46,7 +46,8 @@ def tiles(view: RunView) -> list[Tile]:
         made.append(Tile("Thought first", f"{100 * last:.0f} %", note))
     coverage = next((point["coverage"] for point in reversed(view.curriculum) if point["kind"] == "all"), None)
     if coverage is not None:
-        made.append(Tile("Coverage", f"{coverage:,}", f"distinct tasks; {view.num_attempts:,} attempts in all"))
+        note = f"distinct tasks; {counted(view.num_attempts, 'attempt')} in all"
+        made.append(Tile("Coverage", f"{coverage:,}", note))
     seconds = sum(value or 0.0 for series in view.timings.values() for _, value in series)
     if seconds:
         in_steps = view.step_seconds / max(1, view.last_step)

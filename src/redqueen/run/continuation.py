@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from redqueen.config import Config, RunConfig, parse_config
+from redqueen.display import counted
 from redqueen.errors import UserError, command
 from redqueen.files import apply_override, write_whole
 from redqueen.journal import Journal, read
@@ -168,8 +169,8 @@ def rate_change(before: Config, after: Config, step: int) -> str:
     if was == now:
         return ""
     return (
-        f"the learning rate decays to the run's last step: with {after.run.num_steps} steps its factor at step "
-        f"{step + 1} is {now:.2f}, with {before.run.num_steps} steps {was:.2f}"
+        f"the learning rate decays to the run's last step: with {counted(after.run.num_steps, 'step')} its factor at "
+        f"step {step + 1} is {now:.2f}, with {counted(before.run.num_steps, 'step')} {was:.2f}"
     )
 
 
@@ -188,5 +189,5 @@ def how_to_go_on(folder: Path, config: Config, step: int, spent: Spent) -> str:
         twice["num_steps"] = 2 * run.num_steps
     longer = config.model_copy(update={"run": run.model_copy(update=twice)})
     words = [word for name, value in twice.items() for word in ("--set", f"run.{name}={value}")]
-    way = f"{folder} is finished after {step} steps; to continue it: {command('resume', folder, *words)}"
+    way = f"{folder} is finished after {counted(step, 'step')}; to continue it: {command('resume', folder, *words)}"
     return "\n".join(filter(None, (way, rate_change(config, longer, step))))

@@ -6,6 +6,7 @@ import json
 
 from redqueen.adapters.base_shape import base_shape, hub_has, positions_of
 from redqueen.config import Config
+from redqueen.display import counted
 from redqueen.domains.registry import texts_of_a_step
 from redqueen.fitting import Fitted
 from redqueen.run.trackers import require_tracker
@@ -60,8 +61,8 @@ def _work(config: Config) -> list[str]:
     tokens = proposals * propose.max_new_tokens + attempts * solve.max_new_tokens
     births = (config.run.num_steps - 1) // config.evolve.every_steps if config.evolve.enabled else 0
     return [
-        f"# {config.population.arm}: {config.run.num_steps} steps, {births} generations",
-        f"# a step: {proposals} proposals ({each} a teacher), at most {attempts} attempts",
+        f"# {config.population.arm}: {counted(config.run.num_steps, 'step')}, {counted(births, 'generation')}",
+        f"# a step: {counted(proposals, 'proposal')} ({each} a teacher), at most {counted(attempts, 'attempt')}",
         f"# a step: at most {tokens:,} new tokens if every text ran to its limit",
     ]
 

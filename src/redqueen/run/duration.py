@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from redqueen.config import Config, RunConfig
-from redqueen.display import duration
+from redqueen.display import counted, duration
 from redqueen.domains.registry import texts_of_a_step
 from redqueen.engine import Engine, LoadAdapters, open_engine
 from redqueen.evaluate.external import Examiner, items_of
@@ -85,7 +85,7 @@ def expected_at(pace: Pace, config: Config, state: State, spent: Spent, num_new:
     all_distill_s, end_s = sum(distilled_at) * distill_s + last_distill_s, choose_s + product_s
     evaluate_s = (num_new + schedule.evaluations_after(state.step)) * evaluation_s + end_s
     parts = {
-        f"{num_steps} step{'s' * (num_steps > 1)} of {duration(step_s)}": step_s * num_steps,
+        f"{counted(num_steps, 'step')} of {duration(step_s)}": step_s * num_steps,
         f"distillation {duration(all_distill_s)}": all_distill_s,
         f"evaluation {duration(evaluate_s)}": evaluate_s,
     }

@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 from redqueen.config import Config, parse_recorded
+from redqueen.display import counted
 from redqueen.errors import UserError, command
 from redqueen.files import making_folder, read_plain, write_whole
 from redqueen.journal import Journal, read
@@ -85,8 +86,8 @@ def remove_journal(folder: Path) -> None:
     path = folder / JOURNAL
     if (last := _last_step(path)) > 0:
         raise UserError(
-            f"{folder} has no checkpoint, but its journal has {last} steps, so it cannot be resumed: restore the "
-            f"folder {CHECKPOINTS} from a copy, or start a new run; `redqueen report` still reads this one"
+            f"{folder} has no checkpoint, but its journal has {counted(last, 'step')}, so it cannot be resumed: "
+            f"restore the folder {CHECKPOINTS} from a copy, or start a new run; `redqueen report` still reads this one"
         )
     try:
         for name in (*(f"{JOURNAL}{ending}" for ending in SIDE_FILES), JOURNAL):
