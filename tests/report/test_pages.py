@@ -13,6 +13,7 @@ from synthetic_run import HOSTILE, build_run
 
 from redqueen.display import visible
 from redqueen.errors import UserError
+from redqueen.evolve.health import Cycling, Disengagement, Diversity, Health, Stability, warnings
 from redqueen.journal import AttemptRecord, Journal, RunRecord, TaskRecord
 from redqueen.records import Attempt, Grade, Outcome, Task
 from redqueen.report.pages import ASSETS, MAX_REPORT_CHARS, write_report
@@ -252,6 +253,21 @@ def test_a_count_of_one_is_singular_on_every_page(tmp_path: Path) -> None:
     assert re.findall(r"(?<![\d.,−-])\b1 [a-z-]+s\b", words) == []
     for noun in ("attempt right", "attempt in all", "task found", "time"):
         assert f"1 {noun}" in words, noun
+
+
+def test_pages_use_standard_terms_and_explain_them(tmp_path: Path) -> None:
+    build_run(tmp_path / "run", 12, 2, 2, tasks_per_match=1, num_attempts=1, evolve_every=4, hostile=False)
+    sick = Health(Disengagement(0.9, 0.1), Cycling(0.9, 0.9), 0.5, Diversity(0, 0), Diversity(0, 0), Stability(0, 0, 0))
+    with Journal.open(tmp_path / "run" / JOURNAL) as journal, journal.step(13) as tx:
+        tx.add_health(sick.numbers(), warnings(sick))
+        tx.add_metrics({"learn/teacher/clip_frac": 0.1, "propose/entropy": 0.01})
+    client = TestClient(create_app(tmp_path), base_url="http://localhost")
+    pages = [client.get(f"/run/run{part}").text for part in ("", "/lineage", "/members", "/tasks", "/task/1")]
+    words = " ".join(" ".join(Page(page).words) for page in pages)
+    jargon = r"\bdW\b|\bmu\b|\bsigma\b|[Dd]isengage|[Mm]ediocre|\bladder\b|\bclip of\b"
+    assert len(warnings(sick)) == 7 and re.findall(jargon, words) == []
+    for term in ("nats per token", "PPO clipping, teachers"):
+        assert re.search(rf'title="[^"]+\.">{term}<', pages[0]), term
 
 
 def test_names_of_measures_have_tooltips(population_dir: Path, tmp_path: Path) -> None:

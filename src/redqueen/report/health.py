@@ -80,7 +80,7 @@ def mechanisms(view: RunView) -> list[Mechanism]:
         for sort, words in (("weight", "{:.2f} of independent weights"), ("behaviour", "disagreement {:.2f}")):
             spread = [row[f"{role}_{sort}_diversity"] for row in view.health]
             add(f"{role}s that differ, by {sort}", spread, lambda x: x >= SPREAD, words)
-        add(f"clip of {role}s' updates", view.values(f"learn/{role}/clip_frac"), lambda x: x > 0, "{:.2%} of tokens")
+        add(f"PPO clipping, {role}s", view.values(f"learn/{role}/clip_frac"), lambda x: x > 0, "{:.2%} of tokens")
     distilled = view.values("distill/answers")
     add("distillation", distilled, lambda x: x > 0, "{:,.0f} answers a time, " + counted(len(distilled), "time"))
     return found

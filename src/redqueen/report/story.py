@@ -144,7 +144,7 @@ def signs_of_collapse(view: RunView) -> list[str]:
         signs.append(f"the teachers repeat themselves (only {share} of the last tasks were new)")
     entropy, _ = _windows(view, "propose/entropy")
     if entropy and entropy[0] > 0 and entropy[-1] < ENTROPY_LOW_FRAC * entropy[0]:
-        signs.append(f"the teachers' entropy is gone ({entropy[0]:.2f} to {entropy[-1]:.2f} nats a token)")
+        signs.append(f"the teachers repeat one text (entropy {entropy[0]:.2f} to {entropy[-1]:.2f})")
     return signs
 
 
