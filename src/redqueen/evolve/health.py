@@ -197,9 +197,7 @@ def warnings(health: Health) -> list[str]:
             found.append(f"Loss of diversity: two {role} differ in {share} of what they do.")
     if health.cycling is not None and health.cycling.residual_frac >= RESIDUAL_FRAC:
         share = f"{health.cycling.residual_frac:.0%}"
-        found.append(
-            f"Cycling: no ranking by strength explains {share} of the match results; ratings mislead selection."
-        )
+        found.append(f"Cycling: no ranking by strength explains {share} of the results; ratings mislead selection.")
     if health.stability is not None and _idles(health.stability, health.disengagement):
         rate = f"{health.stability.solve_mean_frac:.0%}"
         found.append(f"Stagnation: the solve rate stays at {rate} and the progress measure does not change.")

@@ -27,9 +27,6 @@ TEXT = (
 MARKS = [(symbol, is_hollow) for is_hollow in (False, True) for symbol in ("circle", "square", "triangle", "diamond")]
 """Shape of a run's marks, and whether they are hollow."""
 
-NUM_FIRST = 4
-"""Figures of the first section."""
-
 MAX_SETTINGS = 200
 """Longest table of what two configs differ in."""
 
@@ -46,9 +43,6 @@ COMPARED = (
     "solve/tokens_mean",
     "solve/thought_frac",
 )
-CURRICULUM_ATTRIBUTES = {**STRUCTURE, "curriculum/coverage": "coverage"}
-
-
 ARMS_HEAD = ("measure", "arm", "runs", "mean of runs", "lowest run", "highest run")
 
 
@@ -77,9 +71,10 @@ def comparison_sections(views: Sequence[RunView]) -> list[Section]:
     figures: list[Figure | None] = [_fitness_over_time(views, colors, mode) for mode in MODES]
     figures += [_overlay(views, colors, name) for name in COMPARED]
     drawn = tuple(figure for figure in figures if figure is not None)
+    first, rest = drawn[:4], drawn[4:]  # a page opens with at most five figures
     return [
-        Section("compare", "Compared", TEXT, drawn[:NUM_FIRST]),
-        Section("compare-more", "Tasks and writing compared", "The same runs in further measures.", drawn[NUM_FIRST:]),
+        Section("compare", "Compared", TEXT, first),
+        Section("compare-more", "Tasks and writing compared", "The same runs in further measures.", rest),
     ]
 
 
@@ -150,7 +145,7 @@ def arm_names(runs: Sequence[RunRecord]) -> list[str]:
 
 def series_of(view: RunView, name: str) -> Series:
     """Return a metric over the steps; the curriculum's are computed from the task rows."""
-    attribute = CURRICULUM_ATTRIBUTES.get(name)
+    attribute = {**STRUCTURE, "curriculum/coverage": "coverage"}.get(name)
     if attribute is None:
         return view.series(name)
     return [(point["step"], point[attribute]) for point in view.curriculum if point["kind"] == "all"]

@@ -43,7 +43,7 @@ MAX_REPORT_CHARS, MAX_PAGE_CHARS, MAX_WHOLE_CHARS = 4000, 20_000, 100_000
 Charts = dict[str, Chart]
 """What the figures of a page draw, by their ids on it."""
 
-HEADS = {"operators": OPERATORS_HEAD, "founders": FOUNDERS_HEAD, "births": BIRTHS_HEAD}
+HEADS = {"operators": OPERATORS_HEAD, "founders": FOUNDERS_HEAD, "births": BIRTHS_HEAD, "arms": ARMS_HEAD}
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,6 @@ class ComparePage:
     sections: list[Section]
     setting_head: list[str]
     setting_rows: list[list[str]]
-    arms_head: Sequence[str]
     arm_rows: list[list[str]]
 
 
@@ -157,7 +156,6 @@ def compare_page(views: Sequence[RunView]) -> ComparePage:
         sections=comparison_sections(drawn),
         setting_head=["setting", *(view.label for view in views)],
         setting_rows=setting_rows(views),
-        arms_head=ARMS_HEAD,
         arm_rows=arm_rows(views),
     )
 

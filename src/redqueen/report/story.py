@@ -74,10 +74,8 @@ def _standing(view: RunView, found: Sequence[Comparison]) -> Standing:
     verdicts = {comparison.verdict for comparison in found}
     if view.is_nothing_valid:
         return "nothing"
-    if not verdicts:
-        return "unmeasured"
-    if len(verdicts) == 1:
-        return verdicts.pop()
+    if len(verdicts) < 2:
+        return verdicts.pop() if verdicts else "unmeasured"
     return "mixed" if "worse" in verdicts else "better"
 
 

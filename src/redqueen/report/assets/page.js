@@ -316,12 +316,7 @@
     const { head, rows } = tableOf(chart);
     const table = document.createElement("table");
     const top = table.createTHead().insertRow();
-    for (const name of head) {
-      const cell = document.createElement("th");
-      cell.scope = "col";
-      cell.textContent = name;
-      top.append(cell);
-    }
+    top.append(...head.map((name) => Object.assign(document.createElement("th"), { scope: "col", textContent: name })));
     const body = table.createTBody();
     for (const row of rows) {
       const line = body.insertRow();
