@@ -115,7 +115,10 @@ def test_a_healthy_race_gets_no_warning() -> None:
     [
         ({"disengagement": Disengagement(0.9, 0.0)}, "Tasks too easy: 90% of the tasks are solved by every attempt"),
         ({"disengagement": Disengagement(0.0, 0.85)}, "Tasks too hard: 85% of the tasks are solved by no attempt"),
-        ({"disengagement": Disengagement(0.45, 0.4)}, "Tasks without a training signal: 85% are solved always or never"),
+        (
+            {"disengagement": Disengagement(0.45, 0.4)},
+            "Tasks without a training signal: 85% are solved always or never",
+        ),
         ({"cycling": Cycling(0.7, 0.4)}, "Cycling: no ranking by strength explains 70% of the results"),
         ({"forgetting_frac": 0.25}, "Forgetting: against past members the score fell by 25%"),
         ({"teachers": Diversity(0.02, 0.3)}, "Loss of diversity: the teachers' adapters are 2%"),
