@@ -1,5 +1,7 @@
 """Small adapters for the tests of variation: random ones, founders, and other writings of the same dW."""
 
+import math
+
 import torch
 
 from redqueen.adapters.genotype import Genotype
@@ -45,3 +47,9 @@ def dense(genotype: Genotype, name: str) -> torch.Tensor:
     """The dense dW of one module, in float64."""
     a, b = genotype.factors[name]
     return genotype.scale * b.double() @ a.double()
+
+
+def distance(one: Genotype, other: Genotype) -> float:
+    """|dW_one - dW_other| (Frobenius) over all modules, from the dense matrices."""
+    gaps = [float((dense(one, name) - dense(other, name)).norm()) for name in one.names]
+    return math.hypot(*gaps)

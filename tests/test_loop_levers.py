@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 from scripted import Reply, Table, Teacher, config_of, half, right, wrong
+from small_adapters import distance
 
-from redqueen.adapters.genotype import distance, norm
+from redqueen.adapters.genotype import norm
 from redqueen.config import Config
 from redqueen.engine import Engine
 from redqueen.evaluate.external import Examiner

@@ -124,6 +124,11 @@ def number(value: float | None) -> str:
     return f"{value:.{digits}f}"
 
 
+def counted(num: int, noun: str) -> str:
+    """Return ``1 step`` or ``1,234 steps``."""
+    return f"{num:,} {noun}{'s' * (num != 1)}"
+
+
 def size(num_bytes: float) -> str:
     """Return a number of bytes as ``1.5 GB``, in powers of 1000."""
     for unit in ("B", "kB", "MB", "GB"):

@@ -23,8 +23,6 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 Labels = Sequence[object]
 
-CONFIDENCE = 0.95
-
 PERMUTATION_SEED = 20_260_501
 """Where not all labellings are tried, the same are for every table, so that equal results give equal reports."""
 
@@ -76,18 +74,17 @@ class Difference:
 # Rates -------------------------------------------------------------------------------------------------------------
 
 
-def wilson(successes: int, n: int, confidence: float = CONFIDENCE) -> Interval:
-    """Return Wilson's score interval of a rate from ``n`` independent trials, within [0, 1].
+def wilson(successes: int, n: int) -> Interval:
+    """Return Wilson's 95 % score interval of a rate from ``n`` independent trials, within [0, 1].
 
     With p = successes / n and z the normal quantile: (p + z^2/2n -+ z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n)
-    (Wilson 1927). ``n`` = 0 gives [0, 1]. Raises ValueError unless 0 <= successes <= n and 0 < confidence < 1.
+    (Wilson 1927). ``n`` = 0 gives [0, 1]. Raises ValueError unless 0 <= successes <= n.
     """
-    _check_confidence(confidence)
     if not 0 <= successes <= n:
         raise ValueError(f"successes must lie between 0 and n, got {successes} of {n}")
     if n == 0:
         return Interval(0.0, 1.0)
-    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    z = NormalDist().inv_cdf(0.975)
     rate = successes / n
     centre = rate + z * z / (2 * n)
     half = z * sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
@@ -109,11 +106,10 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 # The bootstrap -----------------------------------------------------------------------------------------------------
 
 
-def percentile_interval(draws: Array, confidence: float = CONFIDENCE) -> Interval:
-    """Return the percentile bootstrap interval (Efron 1979) from a statistic's resamples; nan ones do not count."""
-    _check_confidence(confidence)
-    tail, known = (1 - confidence) / 2, draws[np.isfinite(draws)]
-    low, high = np.quantile(known, [tail, 1 - tail]) if known.size else (float("nan"), float("nan"))
+def percentile_interval(draws: Array) -> Interval:
+    """Return the 95 % percentile bootstrap interval (Efron 1979) from resamples; nan ones do not count."""
+    known = draws[np.isfinite(draws)]
+    low, high = np.quantile(known, [0.025, 0.975]) if known.size else (float("nan"), float("nan"))
     return Interval(float(low), float(high))
 
 
@@ -161,15 +157,14 @@ def bootstrap_mean(
     rng: np.random.Generator,
     clusters: Labels | None = None,
     num_resamples: int = 2000,
-    confidence: float = CONFIDENCE,
     strata: Labels | None = None,
 ) -> Interval:
-    """Return the percentile bootstrap interval of the mean; arguments and errors as in :func:`resampled_means`.
+    """Return the 95 % percentile bootstrap interval of the mean; arguments and errors as in :func:`resampled_means`.
 
     Of the differences of two results on the same items it is that of the paired comparison, without the spread that
     comes from some items being harder than others.
     """
-    return percentile_interval(resampled_means(values, rng, num_resamples, clusters, strata), confidence)
+    return percentile_interval(resampled_means(values, rng, num_resamples, clusters, strata))
 
 
 # Over runs ---------------------------------------------------------------------------------------------------------
@@ -267,8 +262,3 @@ def _numbered(labels: Labels, num_values: int) -> NDArray[np.int64]:
         raise ValueError(f"{num_values} values need as many labels, got {len(labels)}")
     numbers: dict[object, int] = {}
     return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)
-
-
-def _check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")

@@ -8,10 +8,10 @@ import pytest
 import torch
 from command_line import redqueen
 from safetensors.torch import load_file, save_file
-from small_adapters import rewritten
+from small_adapters import distance, rewritten
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from redqueen.adapters.genotype import distance, norm, relative_change
+from redqueen.adapters.genotype import norm, relative_change
 from redqueen.adapters.peft import WEIGHTS_FILE, read_adapter
 from redqueen.commands.breed import breed_folders, operators_table
 from redqueen.errors import UserError

@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
-from small_adapters import SHAPES, adapter, dense
+from small_adapters import SHAPES, adapter, dense, distance
 
-from redqueen.adapters.genotype import Genotype, distance, norm
+from redqueen.adapters.genotype import Genotype, norm
 from redqueen.evolve.crossover import DareConstants, _drop_by_rank, _elected_mean, _trimmed, dare_dense, slerp_weights
 from redqueen.evolve.operators import apply, find, tuned
 

@@ -4,9 +4,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from small_adapters import adapter
+from small_adapters import adapter, distance
 
-from redqueen.adapters.genotype import distance, norm
+from redqueen.adapters.genotype import norm
 from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
 from redqueen.evolve.generation import PlannedBirth, breed, plan

@@ -113,14 +113,17 @@ def test_a_healthy_race_gets_no_warning() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"disengagement": Disengagement(0.9, 0.0)}, "Disengagement: 90% of the tasks are solved by every attempt"),
-        ({"disengagement": Disengagement(0.0, 0.85)}, "Disengagement: 85% of the tasks are solved by no attempt"),
-        ({"disengagement": Disengagement(0.45, 0.4)}, "Disengagement: 85% of the tasks are solved always or never"),
-        ({"cycling": Cycling(0.7, 0.4)}, "Cycling: 70%"),
+        ({"disengagement": Disengagement(0.9, 0.0)}, "Tasks too easy: 90% of the tasks are solved by every attempt"),
+        ({"disengagement": Disengagement(0.0, 0.85)}, "Tasks too hard: 85% of the tasks are solved by no attempt"),
+        (
+            {"disengagement": Disengagement(0.45, 0.4)},
+            "Tasks without a training signal: 85% are solved always or never",
+        ),
+        ({"cycling": Cycling(0.7, 0.4)}, "Cycling: no ranking by strength explains 70% of the results"),
         ({"forgetting_frac": 0.25}, "Forgetting: against past members the score fell by 25%"),
         ({"teachers": Diversity(0.02, 0.3)}, "Loss of diversity: the teachers' adapters are 2%"),
         ({"students": Diversity(0.8, 0.01)}, "Loss of diversity: two students differ in 1%"),
-        ({"stability": Stability(0.48, 0.01, 0.0)}, "Mediocre stability: the solve rate stays at 48%"),
+        ({"stability": Stability(0.48, 0.01, 0.0)}, "Stagnation: the solve rate stays at 48%"),
     ],
 )
 def test_each_failure_mode_has_its_own_plain_warning(change: dict, said: str) -> None:
@@ -130,4 +133,4 @@ def test_each_failure_mode_has_its_own_plain_warning(change: dict, said: str) ->
 
 def test_a_disengaged_race_is_not_called_stable_too() -> None:
     sick = Health(disengagement=Disengagement(1.0, 0.0), stability=Stability(1.0, 0.0, 0.0))
-    assert [text.split(":")[0] for text in warnings(sick)] == ["Disengagement"]
+    assert [text.split(":")[0] for text in warnings(sick)] == ["Tasks too easy"]

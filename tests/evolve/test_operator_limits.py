@@ -4,9 +4,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_adapters import adapter, founder
+from small_adapters import adapter, distance, founder
 
-from redqueen.adapters.genotype import Genotype, distance, is_finite, norm
+from redqueen.adapters.genotype import Genotype, is_finite, norm
 from redqueen.evolve.operators import OPERATORS, apply, find
 
 IDS = list(OPERATORS)

@@ -6,9 +6,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_adapters import adapter, dense, founder, rewritten
+from small_adapters import adapter, dense, distance, founder, rewritten
 
-from redqueen.adapters.genotype import Genotype, clone, distance, is_finite, norm, relative_change
+from redqueen.adapters.genotype import Genotype, clone, is_finite, norm, relative_change
 from redqueen.errors import UserError
 from redqueen.evolve.operators import OPERATORS, Child, apply, find, tuned
 

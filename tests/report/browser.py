@@ -110,8 +110,8 @@ class Browser:
         self.wait_for("document.readyState === 'complete' && document.documentElement.dataset.drawn !== undefined")
 
     def ask(self, expression: str) -> Any:
-        """Return the value of a JavaScript expression in the page."""
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        """Return the value of a JavaScript expression in the page, of a promise what it comes to."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
@@ -135,6 +135,18 @@ class Browser:
         path.write_bytes(base64.b64decode(shot["data"]))
         return path
 
+    def picture(self, selector: str) -> str:
+        """Return what one element looks like, as a PNG in base64."""
+        box = self.ask(
+            f"(({{ x, y, width, height }}) => ({{ x: x + scrollX, y: y + scrollY, width, height, scale: 1 }}))"
+            f"(document.querySelector({selector!r}).getBoundingClientRect())"
+        )
+        return self.call("Page.captureScreenshot", format="png", clip=box, captureBeyondViewport=True)["data"]
+
+    def num_changed(self, before: str, after: str) -> int:
+        """Return in how many pixels two pictures of the same size differ so that it is seen."""
+        return self.ask(CHANGED % (before, after))
+
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
             piece = os.read(self._in.fileno(), 1 << 20)
@@ -155,12 +167,31 @@ class Browser:
             self.complaints.append(f"a dialog opened: {parameters['message']}")
 
 
+CHANGED = """
+(async () => {
+  const pixels = async (data) => {
+    const image = new Image(), canvas = document.createElement("canvas");
+    image.src = "data:image/png;base64," + data;
+    await image.decode();
+    [canvas.width, canvas.height] = [image.width, image.height];
+    const context = canvas.getContext("2d");
+    context.drawImage(image, 0, 0);
+    return context.getImageData(0, 0, image.width, image.height).data;
+  };
+  const [one, two] = [await pixels("%s"), await pixels("%s")];
+  const changed = new Set();
+  one.forEach((value, at) => { if (Math.abs(value - two[at]) > 60) changed.add(at >> 2); });
+  return changed.size;
+})()
+"""
+
 CUT = """
 [...document.querySelectorAll(".jump, .top, .scroll, .story, .fields, .timeline, .attempt, .side-by-side, .command, "
-  + ".tree, .table, .tiles div")]
+  + ".tree, .table:not(.numbers *), .tiles div")]
   .filter(box => box.scrollWidth > box.clientWidth).map(box => box.className + " " + (box.ariaLabel || box.innerText))
 """
-"""What hides a part of itself to the right: bars of links, headers, charts, trees, tables, boxes of words."""
+"""What hides a part of itself to the right: bars of links, headers, charts, trees, tables, boxes of words. A figure's
+table of numbers may: it has a column for each line, and is a region that the keys scroll."""
 
 BROKEN = """
 (() => {

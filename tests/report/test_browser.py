@@ -71,6 +71,15 @@ def visit(browser: Browser, address: str) -> None:
     browser.wait_for(f"location.href !== 'about:blank' && document.readyState === 'complete' && {drawn}")
 
 
+def open_all(browser: Browser) -> None:
+    """Open every folded part and wait until its charts have their size and its tables their rows."""
+    browser.ask("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    browser.wait_for("[...document.querySelectorAll('.numbers .table')].every(table => table.firstChild)")
+    browser.wait_for("[...document.querySelectorAll('.chart')].every(c => c.clientWidth && c.checkVisibility())")
+    fits = "[...document.querySelectorAll('.chart')].every(c => Math.abs(c.firstChild.clientWidth - c.clientWidth) < 2)"
+    browser.wait_for(fits)
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)], ids=["desktop", "phone"])
 def test_every_page_draws_its_charts_without_a_complaint_or_sideways_scrolling_and_can_be_read(
@@ -84,7 +93,8 @@ def test_every_page_draws_its_charts_without_a_complaint_or_sideways_scrolling_a
         charts = browser.ask("[...document.querySelectorAll('.chart')].map(c => c.querySelectorAll('svg path').length)")
         assert all(count > 5 for count in charts), page
         assert page not in reports[:1] or len(charts) == NUM_CHARTS
-        assert browser.ask("document.documentElement.scrollWidth <= window.innerWidth"), page
+        open_all(browser)
+        assert browser.ask("document.documentElement.scrollWidth") <= width, page
         faults[page] = [*browser.ask(CUT), *browser.ask(BROKEN), *browser.ask(CONTRAST)]
         assert (browser.ask("getComputedStyle(document.body).backgroundColor") == "rgb(20, 18, 23)") is dark
         assert browser.screenshot(tmp_path / "page.png").stat().st_size > 10_000
@@ -116,6 +126,25 @@ CONTRAST = """
 })()
 """
 """The elements whose text contrasts with its background by less than 4.5 to 1 (WCAG AA)."""
+
+
+@pytest.mark.parametrize("num_steps", [12, 3])
+def test_each_of_eight_runs_with_the_same_values_is_seen_in_their_comparison(
+    browser: Browser, tmp_path: Path, num_steps: int
+) -> None:
+    folders = [tmp_path / f"run{at}" for at in range(8)]
+    runs = [build_run(folder, num_steps, 1, 1, tasks_per_match=3, num_attempts=2) for folder in folders]
+    browser.look(1280, 900, dark=False)
+    browser.open(write_report(runs, tmp_path / "eight.html"))
+    figure = "#all-figure-compare-solve-rate"
+    buttons = f"[...document.querySelectorAll('{figure} .legend button')]"
+    assert len(set(browser.ask(f"{buttons}.map(b => b.querySelector('svg').outerHTML)"))) == 8
+    whole = browser.picture(f"{figure} .chart")
+    for at in range(8):
+        browser.ask(f"{buttons}[{at}].click()")
+        assert browser.num_changed(whole, browser.picture(f"{figure} .chart")) >= 10, f"run {at} is hidden by others"
+        browser.ask(f"{buttons}[{at}].click()")
+    assert browser.num_changed(whole, browser.picture(f"{figure} .chart")) == 0
 
 
 def test_hostile_texts_do_nothing_and_the_policy_stops_a_script_that_is_not_ours(

@@ -9,7 +9,7 @@ from synthetic_run import build_run
 
 from redqueen.config import LearnConfig
 from redqueen.journal import Journal, RunRecord
-from redqueen.report.compare import arm_names, arm_rows, comparison_section, labels_of, setting_rows
+from redqueen.report.compare import arm_names, arm_rows, comparison_sections, labels_of, setting_rows
 from redqueen.report.figure import Figure, lines_of, running_mean
 from redqueen.report.figures import MAX_MATRIX_SIDE, sections_of
 from redqueen.report.lineage import founder_shares, lineage_of, num_lasting
@@ -106,14 +106,14 @@ def test_short_series_are_drawn_as_they_are_and_long_ones_thin_under_their_mean(
     assert [line["name"] for line in lines_of("x", [(n, 1.0) for n in range(30)], 0)] == ["x", "x, each step"]
 
 
-def test_runs_side_by_side_share_a_colour_by_arm_and_differ_in_dash(
+def test_runs_side_by_side_share_a_colour_by_arm_and_differ_in_marks(
     population_dir: Path, single_dir: Path, tmp_path: Path
 ) -> None:
     views = [read_run(run) for run in (population_dir, build_run(tmp_path / "seed1", 12, rng_seed=1), single_dir)]
-    section = comparison_section(views)
+    section, _ = comparison_sections(views)
     solve = next(figure for figure in section.figures if figure.id == "compare-solve-rate")
-    looks = [(series["name"], series["color"], series["dash"]) for series in solve.chart["series"]]
-    assert looks == [("population-seed0", 0, 0), ("seed1", 0, 1), ("single-seed0", 1, 2)]
+    looks = [(series["name"], series["color"], series["symbol"]) for series in solve.chart["series"]]
+    assert looks == [("population-seed0", 0, "circle"), ("seed1", 0, "square"), ("single-seed0", 1, "triangle")]
 
 
 def test_the_spread_over_runs_of_an_arm_is_their_range(population_dir: Path, single_dir: Path, tmp_path: Path) -> None:

@@ -8,13 +8,16 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 from synthetic_run import HOSTILE, build_run
 
 from redqueen.display import visible
 from redqueen.errors import UserError
+from redqueen.evolve.health import Cycling, Disengagement, Diversity, Health, Stability, warnings
 from redqueen.journal import AttemptRecord, Journal, RunRecord, TaskRecord
 from redqueen.records import Attempt, Grade, Outcome, Task
 from redqueen.report.pages import ASSETS, MAX_REPORT_CHARS, write_report
+from redqueen.report.site import create_app
 from redqueen.run.store import JOURNAL
 
 
@@ -119,6 +122,32 @@ def test_every_figure_has_its_data_its_name_and_a_place_for_its_numbers(page: Pa
     assert all(one.get("role") == "img" and len(one.get("aria-label") or "") > 20 for one in drawn)
 
 
+def figures_by_openness(page: str) -> tuple[int, int]:
+    """Return how many figures a page opens with, and how many it has."""
+    folds, num_open = [], 0
+    for tag in re.findall(r"<details[^>]*>|</details>|<figure ", page):
+        if tag == "</details>":
+            folds.pop()
+        elif tag == "<figure ":
+            num_open += all(folds)
+        else:
+            folds.append(" open" in tag)
+    return num_open, page.count("<figure ")
+
+
+def test_a_report_of_one_run_or_several_opens_with_at_most_five_figures(
+    population_dir: Path, single_dir: Path, page_text: str, tmp_path: Path
+) -> None:
+    assert figures_by_openness(page_text) == (5, 21)
+    both = write_report([population_dir, single_dir, population_dir], tmp_path / "all.html").read_text(encoding="utf-8")
+    assert figures_by_openness(both) == (4, 13 + 21 + 17 + 21)
+
+
+def test_a_page_of_the_dashboard_opens_with_at_most_five_figures(client: TestClient) -> None:
+    assert figures_by_openness(client.get("/run/arms~population-0").text) == (5, 20)
+    assert figures_by_openness(client.get("/compare?run=arms~population-0&run=single-0").text) == (4, 13)
+
+
 def test_every_link_leads_somewhere_and_no_id_stands_twice(page: Page) -> None:
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     links = [(attributes.get("href") or "")[1:] for tag, attributes in page.elements if tag == "a"]
@@ -208,6 +237,37 @@ def test_a_report_does_not_take_the_place_of_a_file_that_the_run_needs(tmp_path:
     with pytest.raises(UserError, match="is a file of the run itself: name another file"):
         write_report([folder], folder / name)
     assert (folder / JOURNAL).read_bytes() == before and not (folder / "config.json").exists()
+
+
+def test_a_count_of_one_is_singular_on_every_page(tmp_path: Path) -> None:
+    build_run(tmp_path / "run", 1, 1, 1, tasks_per_match=1, num_attempts=1, evolve_every=1, hostile=False, rng_seed=1)
+    with Journal.open(tmp_path / "run" / JOURNAL) as journal:
+        journal.add_session(1.0, 1)
+        step = journal.tuples("SELECT max(step) FROM metric")[0][0] + 1
+        with journal.step(step) as tx:
+            tx.add_metrics({"distill/answers": 1.0})
+    client = TestClient(create_app(tmp_path), base_url="http://localhost")
+    pages = [client.get(f"/run/run{part}").text for part in ("", "/lineage", "/members", "/tasks?step=1", "/task/1")]
+    pages.append(write_report([tmp_path / "run"], tmp_path / "report.html").read_text(encoding="utf-8"))
+    words = " ".join(" ".join(Page(page).words) for page in pages)
+    assert re.findall(r"(?<![\d.,−-])\b1 [a-z-]+s\b", words) == []
+    for noun in ("attempt right", "attempt in all", "task found", "time"):
+        assert f"1 {noun}" in words, noun
+
+
+def test_pages_use_standard_terms_and_explain_them(tmp_path: Path) -> None:
+    build_run(tmp_path / "run", 12, 2, 2, tasks_per_match=1, num_attempts=1, evolve_every=4, hostile=False)
+    sick = Health(Disengagement(0.9, 0.1), Cycling(0.9, 0.9), 0.5, Diversity(0, 0), Diversity(0, 0), Stability(0, 0, 0))
+    with Journal.open(tmp_path / "run" / JOURNAL) as journal, journal.step(13) as tx:
+        tx.add_health(sick.numbers(), warnings(sick))
+        tx.add_metrics({"learn/teacher/clip_frac": 0.1, "propose/entropy": 0.01})
+    client = TestClient(create_app(tmp_path), base_url="http://localhost")
+    pages = [client.get(f"/run/run{part}").text for part in ("", "/lineage", "/members", "/tasks", "/task/1")]
+    words = " ".join(" ".join(Page(page).words) for page in pages)
+    jargon = r"\bdW\b|\bmu\b|\bsigma\b|[Dd]isengage|[Mm]ediocre|\bladder\b|\bclip of\b"
+    assert len(warnings(sick)) == 7 and re.findall(jargon, words) == []
+    for term in ("nats per token", "PPO clipping, teachers"):
+        assert re.search(rf'title="[^"]+\.">{term}<', pages[0]), term
 
 
 def test_names_of_measures_have_tooltips(population_dir: Path, tmp_path: Path) -> None:

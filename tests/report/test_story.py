@@ -145,10 +145,19 @@ def test_a_run_of_which_only_the_base_is_scored_says_so(tmp_path: Path) -> None:
     assert "was not measured" not in story.summary + " ".join(story.sentences)
 
 
-def test_three_steps_are_too_few_to_speak_of_collapse(tmp_path: Path) -> None:
-    story = tell(run_with(tmp_path, {"base": BASE, "students": (0.5, 0.48, 0.52)}, num_steps=3))
-    assert story.headline == "Better than the base model"
-    assert story.sentences[-1].startswith("Fewer than 10 steps are too few")
+@pytest.mark.parametrize("num_steps", [3, 10])
+@pytest.mark.parametrize("rate", [0.5, 0.02])
+def test_the_first_ten_steps_are_too_few_to_speak_of_collapse(tmp_path: Path, num_steps: int, rate: float) -> None:
+    metrics = {"solve/rate": [rate] * num_steps}
+    view = run_with(tmp_path, {"base": BASE, "students": (0.5, 0.48, 0.52)}, num_steps=num_steps, metrics=metrics)
+    story = tell(view)
+    assert story.headline == "Better than the base model" and health_of(view).now == []
+    assert story.sentences[-1].startswith("The first 10 steps are too few")
+
+
+def test_collapse_is_told_from_step_11_on(tmp_path: Path) -> None:
+    view = run_with(tmp_path, {}, num_steps=11, metrics={"solve/rate": [0.02] * 11})
+    assert tell(view).headline.endswith("; signs of collapse") and len(health_of(view).now) == 1
 
 
 @pytest.mark.parametrize(
@@ -157,7 +166,11 @@ def test_three_steps_are_too_few_to_speak_of_collapse(tmp_path: Path) -> None:
         ("solve/rate", [0.5] * 10 + [0.95] * 10, "the tasks were trivial (solve rate 0.95 over 10 steps)"),
         ("solve/rate", [0.5] * 10 + [0.02] * 10, "the tasks were impossible (solve rate 0.02 over 10 steps)"),
         ("propose/valid_frac", [0.9] * 10 + [0.3] * 10, "most proposals were invalid (only 30 % valid over 10 steps)"),
-        ("propose/entropy", [1.0] * 10 + [0.05] * 10, "the teachers' entropy is gone (1.00 to 0.05 nats a token)"),
+        (
+            "propose/entropy",
+            [1.0] * 10 + [0.05] * 10,
+            "the teachers repeat one text (entropy 1.00 to 0.05)",
+        ),
     ],
 )
 def test_each_way_to_collapse_is_named(tmp_path: Path, name: str, values: list[float], sign: str) -> None:
@@ -265,10 +278,11 @@ def test_better_in_one_mode_and_worse_in_the_other_is_mixed_and_each_standing_ha
 
 
 def health(folder: Path, warnings: dict[int, list[str]]) -> Health:
-    """Return the health of a run of 8 steps whose check-ups warned of this."""
+    """Return the health of a run of 18 steps whose check-ups warned of this."""
     with Journal.create(folder / JOURNAL, RunRecord("r", "1T+1S", 0)) as journal:
-        for step in range(9):
+        for step in range(19):
             with journal.step(step) as tx:
+                tx.add_metrics({"solve/rate": 0.5})
                 if step in warnings:
                     tx.add_health({"won_frac": 0.1}, warnings[step])
     return health_of(read_run(folder))
@@ -276,13 +290,13 @@ def health(folder: Path, warnings: dict[int, list[str]]) -> Health:
 
 def test_a_warning_that_stays_is_one_in_its_last_words_and_one_that_returns_is_two(tmp_path: Path) -> None:
     low, lower, other = "Loss of diversity: 20% apart.", "Loss of diversity: 12% apart.", "Cycling: 40% off."
-    found = health(tmp_path, {2: [low, other], 4: [lower], 6: [], 8: [low]})
+    found = health(tmp_path, {12: [low, other], 14: [lower], 16: [], 18: [low]})
     told = [(one.steps, one.num_check_ups, one.text) for one in found.past]
-    assert told == [("8", 1, low), ("2 to 4", 2, lower), ("2", 1, other)]
-    assert found.now == [low] and (found.num_check_ups, found.last_step) == (4, 8)
+    assert told == [("18", 1, low), ("12 to 14", 2, lower), ("12", 1, other)]
+    assert found.now == [low] and (found.num_check_ups, found.last_step) == (4, 18)
 
 
-@pytest.mark.parametrize(("warnings", "num"), [({}, 0), ({3: []}, 1)])
+@pytest.mark.parametrize(("warnings", "num"), [({}, 0), ({10: []}, 0), ({10: [], 11: []}, 1)])
 def test_without_warnings_the_timeline_is_empty(tmp_path: Path, warnings: dict[int, list[str]], num: int) -> None:
     found = health(tmp_path, warnings)
     assert (found.now, found.past, found.num_check_ups, found.last_step) == ([], [], num, max(warnings, default=0))
@@ -301,7 +315,8 @@ def test_a_mechanism_that_did_not_act_is_listed_as_inactive(tmp_path: Path) -> N
     assert told["selection of students"] == told["distillation"] == (False, "off")
     assert told["teachers that differ, by weight"][0] and not told["students that differ, by weight"][0]
     page = report_html([view])
-    assert "<b>matchmaking by rating</b>: inactive, 2.0% of pairings" in page
+    assert ">matchmaking by rating</b>: inactive, 2.0% of pairings" in page
+    assert "No check-up after step 10 yet." in page and "✓" not in page.partition("Check-ups</h3>")[2][:500]
 
 
 def test_the_result_of_a_run_is_told_in_lines_with_intervals_and_a_verdict(tmp_path: Path) -> None:

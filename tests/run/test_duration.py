@@ -10,7 +10,7 @@ from command_line import redqueen
 from redqueen.config import RunConfig, load_config
 from redqueen.engine import open_engine
 from redqueen.match import GaussianRating
-from redqueen.run import duration
+from redqueen.run import duration, progress
 from redqueen.run.continuation import NOTHING_SPENT, Spent
 from redqueen.run.duration import Pace, expected_at, expected_duration, expected_steps
 from redqueen.state import initial_state
@@ -89,6 +89,23 @@ def test_the_expected_duration_counts_the_distillations_and_evaluations_within_a
     with open_engine(config) as engine:
         told = expected_duration(initial_state(config, engine.rating), engine).text
     assert re.fullmatch(r"expected duration: \d.* \(1 step of \d.*, evaluation \d.*\)", told), told
+
+
+def test_a_fresh_run_grows_its_seed_buffer_and_says_how_long_it_will_take_before_step_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.01)  # a line for each piece of work, however short
+    words = ("run.num_steps=1", "run.product=none", "evaluate.students=false")
+    code, _, err = redqueen(
+        "train", QUICK, "--run-dir", tmp_path / "run", *(part for w in words for part in ("--set", w))
+    )
+    assert code == 0
+    lines = err.splitlines()
+    begins = [
+        next(at for at, line in enumerate(lines) if line.startswith(words))
+        for words in ("growing the seed buffer", "expected duration: ", "step 1/1")
+    ]
+    assert begins == sorted(begins)
 
 
 def test_a_plan_says_how_long_the_run_would_take_and_starts_nothing(

@@ -83,7 +83,9 @@ def test_wandb_works_offline_and_keeps_its_id(
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
     known = log_in_two_sessions("wandb", tmp_path, journal)
-    assert list((tmp_path / "wandb").glob(f"offline-run-*-{known}"))
+    [table] = (tmp_path / "wandb").glob(f"offline-run-*-{known}/files/media/table/tasks_*.table.json")
+    sent, tasks = json.loads(table.read_text(encoding="utf-8")), tasks_of(journal, 1)
+    assert sent["columns"] == list(tasks[0]) and sent["data"] == [list(row.values()) for row in tasks]
 
 
 def test_trackio_writes_into_its_own_folder_and_a_resumed_run_goes_on(

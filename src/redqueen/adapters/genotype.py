@@ -125,13 +125,8 @@ def norm(genotype: Genotype) -> float:
     return math.sqrt(sum(value**2 for value in layer_norms(genotype).values()))
 
 
-def distance(one: Genotype, other: Genotype) -> float:
-    """|dW_one - dW_other| (Frobenius) over all modules together. Two writings of one adapter are at distance 0."""
-    return math.sqrt(sum(gap for gap, _ in _squares(one, other).values()))
-
-
 def pairwise_distances(genotypes: Sequence[Genotype]) -> list[list[float]]:
-    """The symmetric (n, n) matrix of ``distance``, with zeros on its diagonal; one pass over the factors for all pairs.
+    """The symmetric (n, n) matrix of |dW_one - dW_other| (Frobenius) over all modules, in one pass over the factors.
 
     Raises ValueError when the genotypes do not have the same modules and rank.
     """

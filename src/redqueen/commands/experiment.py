@@ -54,7 +54,7 @@ def plan_text(plan: Experiment, folder: Path) -> str:
     """Return what the experiment would play, a line a run, with what is finished already."""
     done = {one.planned.folder for one in finished_runs(plan, folder)}
     width = max(len(run.folder) for run in plan.runs)
-    lines = [f"{plan.name}: {len(plan.runs)} runs in {folder}, compared with {plan.reference}"]
+    lines = [f"{plan.name}: {counted(len(plan.runs), 'run')} in {folder}, compared with {plan.reference}"]
     for run in plan.runs:
         config, reference = run.config, plan.reference_of(run)
         much = counted(plan.steps, "step")

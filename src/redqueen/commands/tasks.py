@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from redqueen.config import Config, parse_recorded
-from redqueen.display import visible
+from redqueen.display import counted, visible
 from redqueen.domains.registry import check, grade, kind_of, shown_as
 from redqueen.errors import UserError
 from redqueen.journal import Journal, read
@@ -90,7 +90,8 @@ def task_text(row: Row) -> str:
         lines.append(f"{shown_as(row['kind']).pair.format(_text(given), _text(result))}{hidden}")
     if row["proposal"] is not None:
         proposal = row["proposal"]
-        lines += ["", f"the teacher wrote ({proposal['num_tokens']} tokens, reward {_number(proposal['reward'])}):"]
+        length, reward = counted(proposal["num_tokens"], "token"), _number(proposal["reward"])
+        lines += ["", f"the teacher wrote ({length}, reward {reward}):"]
         lines.append(_indented(proposal["text"]))
     for at, attempt in enumerate(row["attempts"], start=1):
         lines += ["", _attempt_head(at, attempt)]
@@ -107,7 +108,7 @@ def _attempt_head(at: int, attempt: Row) -> str:
     detail = f" ({visible(attempt['detail'], 200, one_line=True)})" if attempt["detail"] else ""
     return (
         f"attempt {at} by {_name(attempt['student'])}: {result}{verdict}{detail}, "
-        f"reward {_number(attempt['reward'])}, {attempt['num_tokens']} tokens"
+        f"reward {_number(attempt['reward'])}, {counted(attempt['num_tokens'], 'token')}"
     )
 
 

@@ -180,11 +180,11 @@ def warnings(health: Health) -> list[str]:
     if health.disengagement is not None:
         won, lost = health.disengagement.won_frac, health.disengagement.lost_frac
         if won >= DISENGAGED_FRAC:
-            found.append(f"Disengagement: {won:.0%} of the tasks are solved by every attempt; teachers are too easy.")
+            found.append(f"Tasks too easy: {won:.0%} of the tasks are solved by every attempt.")
         elif lost >= DISENGAGED_FRAC:
-            found.append(f"Disengagement: {lost:.0%} of the tasks are solved by no attempt; teachers are too hard.")
+            found.append(f"Tasks too hard: {lost:.0%} of the tasks are solved by no attempt.")
         elif won + lost >= DISENGAGED_FRAC:
-            found.append(f"Disengagement: {won + lost:.0%} of the tasks are solved always or never; few teach.")
+            found.append(f"Tasks without a training signal: {won + lost:.0%} are solved always or never.")
     if health.forgetting_frac is not None and health.forgetting_frac >= FORGETTING_FRAC:
         lost_score = f"{health.forgetting_frac:.0%}"
         found.append(f"Forgetting: against past members the score fell by {lost_score}; what was learned is lost.")
@@ -194,13 +194,13 @@ def warnings(health: Health) -> list[str]:
             found.append(f"Loss of diversity: the {role}' adapters are {share} as far apart as independent ones.")
         if spread.behaviour is not None and spread.behaviour < BEHAVIOUR_DIVERSITY:
             share = f"{spread.behaviour:.0%}"
-            found.append(f"Loss of diversity: two {role} differ in {share} of what they do; a population of one.")
+            found.append(f"Loss of diversity: two {role} differ in {share} of what they do.")
     if health.cycling is not None and health.cycling.residual_frac >= RESIDUAL_FRAC:
         share = f"{health.cycling.residual_frac:.0%}"
-        found.append(f"Cycling: {share} of who beats whom is off any ladder of strength; ratings mislead selection.")
+        found.append(f"Cycling: no ranking by strength explains {share} of the results; ratings mislead selection.")
     if health.stability is not None and _idles(health.stability, health.disengagement):
         rate = f"{health.stability.solve_mean_frac:.0%}"
-        found.append(f"Mediocre stability: the solve rate stays at {rate} and nothing moves on; both have settled.")
+        found.append(f"Stagnation: the solve rate stays at {rate} and the progress measure does not change.")
     return found
 
 

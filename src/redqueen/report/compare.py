@@ -13,7 +13,7 @@ from redqueen.display import NOTHING, number
 from redqueen.journal.read import Series
 from redqueen.journal.schema import RunRecord
 from redqueen.propose.curriculum import STRUCTURE
-from redqueen.report.figure import NUM_COLORS, Chart, Figure, Section, line, lines_of, smoothing_note
+from redqueen.report.figure import NUM_COLORS, Chart, Figure, Line, Section, line, lines_of, smoothing_note
 from redqueen.report.fitness import MODES, comparisons
 from redqueen.report.fitness_figures import UNIT, mean_line
 from redqueen.report.metrics import SHARE, describe
@@ -21,9 +21,12 @@ from redqueen.report.series import ends
 from redqueen.report.view import RunView
 
 TEXT = (
-    "Runs of one arm share a colour; each run has its own dashes. Runs that were set differently are different arms. "
-    "What differs between two runs of the same arm is the noise that a difference between arms has to beat."
+    "Runs of one arm share a colour; each run has its own marks, at its own steps. Runs with other settings are "
+    "another arm. What differs between two runs of one arm is the noise that a difference between arms has to beat."
 )
+MARKS = [(symbol, is_hollow) for is_hollow in (False, True) for symbol in ("circle", "square", "triangle", "diamond")]
+"""Shape of a run's marks, and whether they are hollow."""
+
 MAX_SETTINGS = 200
 """Longest table of what two configs differ in."""
 
@@ -40,9 +43,6 @@ COMPARED = (
     "solve/tokens_mean",
     "solve/thought_frac",
 )
-CURRICULUM_ATTRIBUTES = {**STRUCTURE, "curriculum/coverage": "coverage"}
-
-
 ARMS_HEAD = ("measure", "arm", "runs", "mean of runs", "lowest run", "highest run")
 
 
@@ -63,12 +63,19 @@ def _label(path: Path, others: set[Path]) -> str:
     return str(Path(*path.parts[-depth:]))
 
 
-def comparison_section(views: Sequence[RunView]) -> Section:
-    """Return the section that lays the runs over each other."""
-    looks = _looks(views)
-    figures: list[Figure | None] = [_fitness_over_time(views, looks, mode) for mode in MODES]
-    figures += [_overlay(views, looks, name) for name in COMPARED]
-    return Section("compare", "Compared", TEXT, tuple(figure for figure in figures if figure is not None))
+def comparison_sections(views: Sequence[RunView]) -> list[Section]:
+    """Return the figures that lay the runs over each other: those of the first section are the result."""
+    names = arm_names([view.run for view in views])
+    arms = list(dict.fromkeys(names))
+    colors = [arms.index(name) % NUM_COLORS for name in names]
+    figures: list[Figure | None] = [_fitness_over_time(views, colors, mode) for mode in MODES]
+    figures += [_overlay(views, colors, name) for name in COMPARED]
+    drawn = tuple(figure for figure in figures if figure is not None)
+    first, rest = drawn[:4], drawn[4:]  # a page opens with at most five figures
+    return [
+        Section("compare", "Compared", TEXT, first),
+        Section("compare-more", "Tasks and writing compared", "The same runs in further measures.", rest),
+    ]
 
 
 def setting_rows(views: Sequence[RunView]) -> list[list[str]]:
@@ -138,32 +145,27 @@ def arm_names(runs: Sequence[RunRecord]) -> list[str]:
 
 def series_of(view: RunView, name: str) -> Series:
     """Return a metric over the steps; the curriculum's are computed from the task rows."""
-    attribute = CURRICULUM_ATTRIBUTES.get(name)
+    attribute = {**STRUCTURE, "curriculum/coverage": "coverage"}.get(name)
     if attribute is None:
         return view.series(name)
     return [(point["step"], point[attribute]) for point in view.curriculum if point["kind"] == "all"]
 
 
-def _looks(views: Sequence[RunView]) -> list[tuple[int, int]]:
-    """Return a colour and a dash for each run: one colour an arm, and dashes by turns.
-
-    The first run is solid, so that it is visible between the dashes of a run with the same values.
-    """
-    names = arm_names([view.run for view in views])
-    arms = list(dict.fromkeys(names))
-    return [(arms.index(name) % NUM_COLORS, at % 4) for at, name in enumerate(names)]
+def _marked(drawn: Line, at: int) -> Line:
+    """Return a run's line with its marks, which tell it from the lines of other runs with the same values."""
+    symbol, is_hollow = MARKS[at % len(MARKS)]
+    return {**drawn, "dots": False, "mark": at, "symbol": symbol, "hollow": is_hollow}
 
 
-def _overlay(views: Sequence[RunView], looks: Sequence[tuple[int, int]], name: str) -> Figure | None:
+def _overlay(views: Sequence[RunView], colors: Sequence[int], name: str) -> Figure | None:
     metric, drawn, longest = describe(name), [], 0
-    for view, (color, dash) in zip(views, looks, strict=True):
-        series = series_of(view, name)
-        if any(value is not None for _, value in series):
-            smooth = name != "curriculum/coverage"
-            longest = max(longest, len(series)) if smooth else longest
-            drawn += (
-                lines_of(view.label, series, color, dash, False) if smooth else [line(view.label, series, color, dash)]
-            )
+    for at, (view, color) in enumerate(zip(views, colors, strict=True)):
+        series = [point for point in series_of(view, name) if point[1] is not None]
+        if series:
+            is_smooth = name != "curriculum/coverage"
+            longest = max(longest, len(series) * is_smooth)
+            [one] = lines_of(view.label, series, color, 0, False) if is_smooth else [line(view.label, series, color)]
+            drawn.append(_marked(one, at))
     if not drawn:
         return None
     chart: Chart = {"type": "lines", "series": drawn} | ({"low": 0, "high": 1} if metric.unit == SHARE else {})
@@ -171,13 +173,13 @@ def _overlay(views: Sequence[RunView], looks: Sequence[tuple[int, int]], name: s
     return Figure(f"compare-{name.replace('/', '-')}", metric.title, metric.unit, text, chart)
 
 
-def _fitness_over_time(views: Sequence[RunView], looks: Sequence[tuple[int, int]], mode: str) -> Figure | None:
+def _fitness_over_time(views: Sequence[RunView], colors: Sequence[int], mode: str) -> Figure | None:
     drawn = [
-        mean_line(view, suite, mode, color, dash, view.label)
-        for view, (color, dash) in zip(views, looks, strict=True)
+        (at, mean_line(view, suite, mode, color, 0, view.label))
+        for at, (view, color) in enumerate(zip(views, colors, strict=True))
         for suite in view.suites[:1]
     ]
-    series = [part for part in drawn if part is not None]
+    series = [_marked(part, at) for at, part in drawn if part is not None]
     text = f"Mean over the members that solve ({mode}) with its 95 % interval over the items as a band."
     chart = {"type": "lines", "series": series}
     return Figure(f"compare-fitness-{mode}", f"External fitness, {mode}", UNIT, text, chart) if series else None

@@ -3,10 +3,11 @@
 ``chart`` is plain JSON with a ``type``:
 
 - ``lines``: ``series`` of ``{name, points: [[step, value or null]], color, dash, width}``, each with optional ``bands``
-  ``[[[step, low, high], ...], ...]``, ``faint``, ``dots`` and ``group`` (whose entry in the legend also hides it);
-  optional ``guides`` ``[{value, name}]`` and ends of the axis ``low`` and ``high``;
+  ``[[[step, low, high], ...], ...]``, ``faint``, ``dots``, ``mark`` (a run's number, with ``symbol``, ``hollow``) and
+  ``group`` (whose entry in the legend also hides it); optional ``guides`` ``[{value, name}]`` and ends of the axis
+  ``low`` and ``high``;
 - ``dots``: ``categories`` and ``series`` of ``{name, color, symbol, values: [[mean, low, high] or null]}``, optionally
-  ``hollow``; optional ``references`` ``[{name, color, low, high}]`` are drawn as bands;
+  ``hollow``;
 - ``heat``: ``rows``, ``columns``, ``cells`` ``[[column, row, value, weight]]`` with values from 0 to 1;
 - ``lineage``: ``rows``, ``lives`` ``[{id, row, start, end, operator, parents}]``, ``links`` ``[{step, start, end}]``.
 

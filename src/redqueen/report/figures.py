@@ -124,15 +124,15 @@ GRADIENTS = (
 HEALTH: tuple[tuple[str, str, str, tuple[Drawn, ...]], ...] = (
     (
         "disengagement",
-        "Disengagement",
+        "Tasks that give no training signal",
         "Share of tasks that every attempt solved, and that none did: students learn nothing from either.",
         (("solved by all", "won_frac", 0, 0), ("solved by none", "lost_frac", 3, 1)),
     ),
     (
         "diversity",
         "Diversity",
-        "Adapters: mean distance of dW, 1 as for independent ones, 0 for copies. Behaviour: how much two members "
-        "differ in what they solve, or in the classes of task they write.",
+        "Adapters: mean distance of their weight changes, 1 as for independent ones, 0 for copies. Behaviour: how much "
+        "two members differ in what they solve, or in the classes of task they write.",
         (
             ("teachers' adapters", "teacher_weight_diversity", 1, 0),
             ("students' adapters", "student_weight_diversity", 0, 0),
@@ -143,9 +143,9 @@ HEALTH: tuple[tuple[str, str, str, tuple[Drawn, ...]], ...] = (
     (
         "cycling",
         "Cycling",
-        "Share of the payoffs that no ranking by strength explains, and share of comparisons in which two students "
+        "Share of the match results that no ranking by strength explains, and of comparisons in which two students "
         "disagree about which of two teachers is the harder.",
-        (("off the ladder", "residual_frac", 4, 0), ("reversed", "reversal_frac", 5, 1)),
+        (("not explained by a ranking", "residual_frac", 4, 0), ("ranked in reverse", "reversal_frac", 5, 1)),
     ),
     (
         "forgetting",
@@ -181,11 +181,11 @@ def _ratings(view: RunView, role: str) -> Figure | None:
             slots[names[member["slot"]]].append(of_member[member["id"]])
     if not slots:
         return None
-    text = f"Gaussian skill rating (mu) of the {role}s after each step. "
+    text = f"Mean of the {role}s' skill ratings, which are Gaussian, after each step. "
     if len(slots) <= NUM_COLORS:
         series = _lines_by_slot(slots)
         text += "Each line is a slot of the population; it breaks where a child takes the slot over. The band is one "
-        text += "sigma to either side: how unsure the rating is of itself."
+        text += "standard deviation to either side: the uncertainty of the rating."
     else:
         series = _summary_lines(slots)
         text += "Best, middle and worst member; the band reaches from the worst to the best."

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from redqueen.display import counted
+from redqueen.report.series import WINDOW_STEPS
 from redqueen.report.story import signs_of_collapse
 from redqueen.report.view import RunView
 
@@ -38,7 +40,7 @@ class Mechanism:
 
 @dataclass(frozen=True)
 class Health:
-    """``now``: the warnings of ``last_step``; ``past``: all warnings, dated."""
+    """``now``: the warnings of ``last_step``; ``past``: all, dated. Check-ups count after the first ten steps."""
 
     now: list[str]
     past: list[Episode]
@@ -51,8 +53,9 @@ def health_of(view: RunView) -> Health:
     """Return the latest generation's warnings with the signs of collapse, and the timeline of all warnings."""
     latest = view.health[-1]["warnings"] if view.health else []
     now = [*latest, *(f"{sign[0].upper()}{sign[1:]}." for sign in signs_of_collapse(view))]
-    step = view.health[-1]["step"] if view.health else 0
-    return Health(now, episodes(view), len(view.health), step, mechanisms(view))
+    steps = [row["step"] for row in view.health]
+    num = sum(step > WINDOW_STEPS for step in steps)
+    return Health(now, episodes(view), num, max(steps, default=0), mechanisms(view) if steps else [])
 
 
 RATING_SHARE, LEFT_RANK, SPREAD = 0.05, 0.4, 0.05
@@ -77,9 +80,9 @@ def mechanisms(view: RunView) -> list[Mechanism]:
         for sort, words in (("weight", "{:.2f} of independent weights"), ("behaviour", "disagreement {:.2f}")):
             spread = [row[f"{role}_{sort}_diversity"] for row in view.health]
             add(f"{role}s that differ, by {sort}", spread, lambda x: x >= SPREAD, words)
-        add(f"clip of {role}s' updates", view.values(f"learn/{role}/clip_frac"), lambda x: x > 0, "{:.2%} of tokens")
+        add(f"PPO clipping, {role}s", view.values(f"learn/{role}/clip_frac"), lambda x: x > 0, "{:.2%} of tokens")
     distilled = view.values("distill/answers")
-    add("distillation", distilled, lambda x: x > 0, "{:,.0f} answers, mean of " + f"{len(distilled)} times")
+    add("distillation", distilled, lambda x: x > 0, "{:,.0f} answers a time, " + counted(len(distilled), "time"))
     return found
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from redqueen.display import NOTHING
+from redqueen.display import NOTHING, counted
 from redqueen.journal.untrusted import Row, json_of
 from redqueen.report.figure import Figure, Section
 from redqueen.report.view import RunView
@@ -108,7 +108,7 @@ def lineage_figure(view: RunView) -> Figure:
     if len(births) < len(view.births):
         text += f" Of {len(view.births):,} births the latest {len(births)} are drawn."
     if num_together:
-        text += f" The last row represents {num_together} slots, most or all of them without births."
+        text += f" The last row represents {counted(num_together, 'slot')}, most or all of them without births."
     chart = {"type": "lineage", "rows": rows, "lives": lives, "links": links}
     return Figure("lineage", "Lineage", "step", text, chart, tall=len(rows) > 6, wide=True)
 
@@ -175,7 +175,7 @@ def _founder_table(view: RunView) -> list[list[str]]:
         rows += [[founder, role, f"{100 * share:.0f} %"] for founder, share in ranked[:MAX_FOUNDERS]]
         rest = [share for _, share in ranked[MAX_FOUNDERS:]]
         if rest:
-            rows.append([f"{len(rest)} others together", role, f"{100 * sum(rest):.0f} %"])
+            rows.append([f"{counted(len(rest), 'other')} together", role, f"{100 * sum(rest):.0f} %"])
     return rows
 
 

@@ -30,8 +30,11 @@ METRICS = _table()
 TIPS = {metric.title.lower(): metric.explanation for metric in METRICS.values()} | {
     "external fitness": "Score on a frozen suite of tasks that no member is trained or selected on.",
     "rating": "Skill from wins and losses against the other role: mean ± standard deviation.",
-    "fitness": "What selection reads: by default the rating less a multiple of its standard deviation.",
+    "fitness": "What selection goes by: by default the rating less a multiple of its standard deviation.",
     "valid": "Share of proposals that the verifier accepted as tasks.",
+    "arm": "Runs that were set in the same way, but for their seed.",
+    "nats per token": "A nat is the natural unit of information: 1.44 bits.",
+    "ppo clipping": "Tokens whose probability moved beyond the clip range of the policy loss are not moved further.",
     "change": "Mean size of the difference to the first parent, relative to it.",
     "time": "Wall clock of all phases, evaluations and checkpoints included.",
 }

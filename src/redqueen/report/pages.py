@@ -17,12 +17,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from redqueen import __version__
-from redqueen.display import number, script_json, shown, visible
+from redqueen.display import counted, number, script_json, shown, visible
 from redqueen.domains.registry import shown_as
 from redqueen.errors import UserError
 from redqueen.files import naming_remedy, write_whole
 from redqueen.journal.untrusted import naming_contradictions
-from redqueen.report.compare import ARMS_HEAD, arm_rows, comparison_section, labels_of, setting_rows
+from redqueen.report.compare import ARMS_HEAD, arm_rows, comparison_sections, labels_of, setting_rows
 from redqueen.report.figure import Chart, Section
 from redqueen.report.figures import sections_of
 from redqueen.report.fitness import MARKS
@@ -43,7 +43,7 @@ MAX_REPORT_CHARS, MAX_PAGE_CHARS, MAX_WHOLE_CHARS = 4000, 20_000, 100_000
 Charts = dict[str, Chart]
 """What the figures of a page draw, by their ids on it."""
 
-HEADS = {"operators": OPERATORS_HEAD, "founders": FOUNDERS_HEAD, "births": BIRTHS_HEAD}
+HEADS = {"operators": OPERATORS_HEAD, "founders": FOUNDERS_HEAD, "births": BIRTHS_HEAD, "arms": ARMS_HEAD}
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,9 @@ class RunPage:
 class ComparePage:
     """All that a page shows of several runs together."""
 
-    section: Section
+    sections: list[Section]
     setting_head: list[str]
     setting_rows: list[list[str]]
-    arms_head: Sequence[str]
     arm_rows: list[list[str]]
 
 
@@ -108,7 +107,7 @@ def report_html(views: Sequence[RunView]) -> str:
     """Return the report as one page that fetches nothing."""
     comparison = compare_page(views) if len(views) > 1 else None
     runs = [run_page(view, f"run-{at}", lineage_of(view)) for at, view in enumerate(views)]
-    charts = charts_of("all", [comparison.section] if comparison else [])
+    charts = charts_of("all", comparison.sections if comparison else [])
     for page in runs:
         charts |= page.charts
     css, echarts, script = ((ASSETS / name).read_text("utf-8") for name in ("page.css", "echarts.min.js", "page.js"))
@@ -154,10 +153,9 @@ def compare_page(views: Sequence[RunView]) -> ComparePage:
     """Return what a page shows of several runs together."""
     drawn = [thinned(view, steps_per_point(view.last_step)) for view in views]
     return ComparePage(
-        section=comparison_section(drawn),
+        sections=comparison_sections(drawn),
         setting_head=["setting", *(view.label for view in views)],
         setting_rows=setting_rows(views),
-        arms_head=ARMS_HEAD,
         arm_rows=arm_rows(views),
     )
 
@@ -181,6 +179,7 @@ def environment(max_chars: int) -> Environment:
     made.filters["whole"] = partial(visible, max_chars=MAX_WHOLE_CHARS)
     made.filters["word"] = partial(visible, max_chars=120, one_line=True)
     made.filters["tip"] = lambda name: TIPS.get(name.partition(",")[0].lower(), "")
+    made.filters["counted"] = counted
     made.filters["number"] = lambda value: number(value).replace("-", "−")
     made.globals |= {"version": __version__, "marks": MARKS, "shown_as": shown_as, "heads": HEADS}
     return made

@@ -29,7 +29,7 @@ from redqueen.report.tables import MAX_MEMBERS, member_head, member_rows
 from redqueen.report.task_list import NEIGHBOURS, TaskFilter, read_form, task_page, task_with_attempts, whole_number
 from redqueen.run.status import read_status
 
-MAX_COMPARED = 6
+MAX_COMPARED = 8
 MAX_SEQ = 2**62
 REFRESH_S = 5
 LIVE_PARTS = ("run", "lineage", "members")
@@ -180,7 +180,7 @@ class Site:
             page = compare_page([self.library.read(run) for run in chosen])
         return self._page(
             "compare.html.j2",
-            charts_of("all", [page.section] if page else []),
+            charts_of("all", page.sections if page else []),
             status=400 if problem else 200,
             title="Compare runs",
             runs=list(known.values()),

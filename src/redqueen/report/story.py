@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from redqueen.display import counted
 from redqueen.journal.schema import BASE, CONTROL, PRODUCT
 from redqueen.report.figure import Figure
 from redqueen.report.fitness import (
@@ -73,10 +74,8 @@ def _standing(view: RunView, found: Sequence[Comparison]) -> Standing:
     verdicts = {comparison.verdict for comparison in found}
     if view.is_nothing_valid:
         return "nothing"
-    if not verdicts:
-        return "unmeasured"
-    if len(verdicts) == 1:
-        return verdicts.pop()
+    if len(verdicts) < 2:
+        return verdicts.pop() if verdicts else "unmeasured"
     return "mixed" if "worse" in verdicts else "better"
 
 
@@ -119,8 +118,8 @@ def _figure(entries: Entries) -> Figure | None:
 
 
 def signs_of_collapse(view: RunView) -> list[str]:
-    """Return a phrase for each sign that learning broke down, by means over ten steps (no sign: [])."""
-    if view.last_step < WINDOW_STEPS:
+    """Return a phrase for each sign that learning broke down, by means over ten steps. None in the first ten steps."""
+    if view.last_step <= WINDOW_STEPS:
         return []
     signs = []
     solve, any_solved_now = _windows(view, "solve/rate")
@@ -143,7 +142,7 @@ def signs_of_collapse(view: RunView) -> list[str]:
         signs.append(f"the teachers repeat themselves (only {share} of the last tasks were new)")
     entropy, _ = _windows(view, "propose/entropy")
     if entropy and entropy[0] > 0 and entropy[-1] < ENTROPY_LOW_FRAC * entropy[0]:
-        signs.append(f"the teachers' entropy is gone ({entropy[0]:.2f} to {entropy[-1]:.2f} nats a token)")
+        signs.append(f"the teachers repeat one text (entropy {entropy[0]:.2f} to {entropy[-1]:.2f})")
     return signs
 
 
@@ -155,12 +154,9 @@ def _windows(view: RunView, name: str) -> tuple[list[float], bool]:
 
 def _headline(view: RunView, found: Sequence[Comparison], signs: Sequence[str]) -> str:
     if view.is_nothing_valid:
-        return f"Nothing was learned: none of {view.num_candidates:,} proposals was valid"
-    if signs:
-        return f"{_progress(view, found)}; signs of collapse"
-    return (
-        f"{_progress(view, found)}; no sign of collapse" if view.last_step >= WINDOW_STEPS else _progress(view, found)
-    )
+        return f"Nothing was learned: none of {counted(view.num_candidates, 'proposal')} was valid"
+    told = "; signs of collapse" if signs else "; no sign of collapse" if view.last_step > WINDOW_STEPS else ""
+    return _progress(view, found) + told
 
 
 def _progress(view: RunView, found: Sequence[Comparison]) -> str:
@@ -202,8 +198,8 @@ def _fitness_sentence(view: RunView, comparison: Comparison) -> str:
 def _collapse_sentence(view: RunView, signs: Sequence[str]) -> str:
     if signs:
         return "Signs of collapse: " + "; ".join(signs) + "."
-    if view.last_step < WINDOW_STEPS:
-        return f"Fewer than {WINDOW_STEPS} steps are too few to decide whether learning holds or collapses."
+    if view.last_step <= WINDOW_STEPS:
+        return f"The first {WINDOW_STEPS} steps are too few to decide whether learning holds or collapses."
     return (
         f"No sign of collapse: over {WINDOW_STEPS} steps at a time the solve rate stayed between {SOLVE_LOW_FRAC} "
         f"and {SOLVE_HIGH_FRAC} and validity above {100 * VALIDITY_LOW_FRAC:.0f} %, and the teachers kept writing new "

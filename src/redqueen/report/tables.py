@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from redqueen.display import NOTHING, duration
+from redqueen.display import NOTHING, counted, duration
 from redqueen.journal.untrusted import LARGEST_INTEGER
 from redqueen.report.fitness import MODES, Verdict, last_evaluated_step, outcomes, score_at
 from redqueen.report.series import ends, rolling
@@ -46,13 +46,13 @@ def tiles(view: RunView) -> list[Tile]:
         made.append(Tile("Thought first", f"{100 * last:.0f} %", note))
     coverage = next((point["coverage"] for point in reversed(view.curriculum) if point["kind"] == "all"), None)
     if coverage is not None:
-        made.append(Tile("Coverage", f"{coverage:,}", f"distinct tasks; {view.num_attempts:,} attempts in all"))
+        note = f"distinct tasks; {counted(view.num_attempts, 'attempt')} in all"
+        made.append(Tile("Coverage", f"{coverage:,}", note))
     seconds = sum(value or 0.0 for series in view.timings.values() for _, value in series)
     if seconds:
-        in_steps = view.step_seconds / max(1, view.last_step)
-        made.append(
-            Tile("Time", duration(seconds), f"{in_steps:.1f} s a step, without evaluations, checkpoints and product")
-        )
+        step_s = view.step_seconds / max(1, view.last_step)
+        note = f"{step_s:.1f} s a step, without evaluations, checkpoints and product"
+        made.append(Tile("Time", duration(seconds), note))
     return made
 
 
@@ -83,12 +83,11 @@ def member_rows(view: RunView, most: int = MAX_MEMBERS, skip: int = 0, living_on
     rows = []
     for member in there[skip : skip + most]:
         rating = last_rating.get(member["id"])
-        rated = [NOTHING, NOTHING]
+        rated = [NOTHING, NOTHING] if view.ratings else []
         if rating is not None:
             rated = [f"{rating['mu']:.1f} ± {rating['sigma']:.1f}", f"{rating['fitness']:.1f}"]
         scores = [None if step is None else score_at(view, step, member["id"], suite, mode) for mode in MODES]
         external = [NOTHING if score is None else str(score) for score in scores]
-        rated = rated if view.ratings else []
         left = [] if living_only else [NOTHING if member["left_step"] is None else str(member["left_step"])]
         born = [str(member["born_step"]), *left, member["operator"]]
         rows.append([member["id"], member["role"], *rated, *born, *external])

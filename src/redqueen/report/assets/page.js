@@ -6,6 +6,7 @@
   const DASHES = ["solid", [7, 4], [2, 3], [9, 3, 2, 3]];
   const SEQUENTIAL = ["#00204d", "#31446b", "#666970", "#958f78", "#cbba69", "#ffea46"];
   const DOT_PX = 13;
+  const SHAPES = { circle: "M13 1.5a4.5 4.5 0 1 0 .01 0Z", square: "M9 2H17V10H9Z", triangle: "M13 1L18 10H8Z", diamond: "M13 1L18 6L13 11L8 6Z", bar: "M11 0H15V12H11Z" };
   const drawn = new Map();
 
   // ---- words and numbers -------------------------------------------------------------------------------------------
@@ -75,13 +76,22 @@
     };
   }
 
+  // The k-th of several runs has its marks at every k-th of their steps, so that lines with the same values are seen; where
+  // there are fewer steps than runs, a later run's mark lies smaller upon an earlier one's.
+  function markSize(at, count, num, index) {
+    const step = count * Math.max(1, Math.floor(num / (6 * count))), turns = Math.min(num, count);
+    return index % step === (at % turns) * (step / count) ? 9 + 6 * (Math.floor((count - 1) / turns) - Math.floor(at / turns)) : 0;
+  }
+
   function linesOption(chart, page) {
-    const series = [], bands = [];
+    const series = [], bands = [], count = Math.max(...chart.series.map((part) => part.mark || 0)) + 1;
     for (const part of chart.series) {
       const color = colorOf(part.color, page), name = part.group || part.name;
       series.push({
         type: "line", name, data: part.points, connectNulls: false, silent: true, emphasis: { disabled: true },
-        symbol: "circle", symbolSize: part.dots ? 7 : 4, showSymbol: Boolean(part.dots) || part.points.length < 3, itemStyle: { color },
+        symbol: part.symbol ? "path://" + SHAPES[part.symbol] : "circle", showSymbol: Boolean(part.dots || part.symbol) || part.points.length < 3,
+        symbolSize: part.symbol ? (_, at) => markSize(part.mark, count, part.points.length, at.dataIndex) : part.dots ? 7 : 4,
+        itemStyle: part.symbol ? { color: part.hollow ? page.card : color, borderColor: part.hollow ? color : page.card, borderWidth: part.hollow ? 2 : 1 } : { color },
         lineStyle: { color, width: part.width, type: DASHES[part.dash], opacity: part.faint ? 0.5 : 1 }, z: part.faint ? 2 : 3,
       });
       for (const band of part.bands || []) bands.push(bandSeries(name, band, color));
@@ -128,11 +138,8 @@
     option.series = chart.series.map((part, index) => {
       const color = colorOf(part.color, page);
       const rows = part.values.map((value, at) => value && [at, ...value]).filter(Boolean);
-      const reference = (chart.references || [])[index];
       return {
         type: "custom", name: part.name, data: rows, encode: { x: [1, 2, 3], y: 0 }, itemStyle: { color }, z: 3,
-        markArea: reference && { silent: true, itemStyle: { color: colorOf(reference.color, page), opacity: 0.13 },
-          data: [[{ xAxis: reference.low }, { xAxis: reference.high }]] },
         renderItem(params, api) {
           const room = Math.min(DOT_PX, (api.size([0, 1])[1] * 0.85) / count);
           const shift = (index - (count - 1) / 2) * room;
@@ -172,7 +179,7 @@
 
   // ---- lineage -----------------------------------------------------------------------------------------------------
   const FAMILIES = [
-    { name: "founder", symbol: "rect", color: "quiet" }, { name: "mutation", symbol: "circle", color: 0 },
+    { name: "founder", symbol: "bar", color: "quiet" }, { name: "mutation", symbol: "circle", color: 0 },
     { name: "crossover", symbol: "diamond", color: 1 }, { name: "copy or other", symbol: "triangle", color: 2 },
   ];
 
@@ -240,11 +247,7 @@
       const dash = chart.type === "lines" && part.dash ? DASHES[part.dash].join(" ") : "none";
       svg.append(shape("line", { x1: 0, y1: 6, x2: 26, y2: 6, stroke: color, "stroke-width": Math.min(part.width || 2, 2.5), "stroke-dasharray": dash }));
     }
-    const fill = part.hollow ? page.card : color, mark = { fill, stroke: color, "stroke-width": 2 };
-    if (part.symbol === "circle") svg.append(shape("circle", { cx: 13, cy: 6, r: 4, ...mark }));
-    if (part.symbol === "diamond") svg.append(shape("path", { d: "M13 1 L18 6 L13 11 L8 6 Z", ...mark }));
-    if (part.symbol === "triangle") svg.append(shape("path", { d: "M13 1 L18 10 L8 10 Z", ...mark }));
-    if (part.symbol === "rect") svg.append(shape("rect", { x: 11, y: 0, width: 4, height: 12, fill: color }));
+    if (part.symbol) svg.append(shape("path", { d: SHAPES[part.symbol], fill: part.hollow ? page.card : color, stroke: color, "stroke-width": 2 }));
     return svg;
   }
 
@@ -313,12 +316,7 @@
     const { head, rows } = tableOf(chart);
     const table = document.createElement("table");
     const top = table.createTHead().insertRow();
-    for (const name of head) {
-      const cell = document.createElement("th");
-      cell.scope = "col";
-      cell.textContent = name;
-      top.append(cell);
-    }
+    top.append(...head.map((name) => Object.assign(document.createElement("th"), { scope: "col", textContent: name })));
     const body = table.createTBody();
     for (const row of rows) {
       const line = body.insertRow();
