@@ -131,8 +131,14 @@ def train_job(bank: AdapterBank, members: int, sizes: Sizes) -> tuple[Callable[[
     # Forward and the gradient of the inputs for frozen weights; for factors also their own gradient.
     operations = 4.0 * linears * tokens + 4.0 * head * completion_tokens + 6.0 * bank.num_parameters * tokens
     config = LearnConfig(learning_rate=1e-5, gradient_checkpointing=True, micro_batch_tokens=sizes.micro_batch_tokens)
-    learner = TorchLearner(bank, config, members_at_once=8)
-    return lambda: learner.update(rollouts), tokens, operations
+    learner = TorchLearner(bank, config)
+
+    def update() -> None:
+        """Hold the gradients of eight members at a time."""
+        for start in range(0, members, 8):
+            learner.update([one for one in rollouts if start <= one.slot < start + 8])
+
+    return update, tokens, operations
 
 
 def peak_gigabytes(bank: AdapterBank, members: int, sizes: Sizes) -> float | None:

@@ -109,11 +109,6 @@ def _without_towers(text: str) -> str:
     return "".join(pieces)
 
 
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: 1 step, 2 steps."""
-    return f"{number} {noun}{'s' * (number != 1)}"
-
-
 def number(value: float | None) -> str:
     """Return a number with as many digits as are worth reading: 1,234 and 12.3 and 0.123."""
     if value is None:

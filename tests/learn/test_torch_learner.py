@@ -338,14 +338,6 @@ def test_a_members_temperature_is_a_factor_on_the_learners() -> None:
         assert (row - expected).norm() / expected.norm() < 1e-5
 
 
-def test_waves_of_members_give_the_same_step_as_all_at_once() -> None:
-    one, other = tiny_bank(), tiny_bank()
-    stats = TorchLearner(one, members_at_once=1).update(ROLLOUTS)
-    assert [s.slot for s in stats] == [0, 2]
-    TorchLearner(other).update(ROLLOUTS)
-    torch.testing.assert_close(one.flat, other.flat, rtol=0.0, atol=2e-5)
-
-
 def test_the_state_restores_exactly() -> None:
     one, other = tiny_bank(), tiny_bank()
     learner = TorchLearner(one)

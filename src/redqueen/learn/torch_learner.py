@@ -80,10 +80,9 @@ class TorchLearner:
     """Steps the members of ``bank`` by policy gradients, as the section ``learn`` of the config says.
 
     ``temperature`` must be the sampler's (0 counts as 1); ``pad_id`` fills rows up. ``logit_chunk_tokens``: tokens
-    whose logits exist at a time, at most. ``members_at_once``: members whose gradients are held at a time (0: all).
-    ``slots`` say where references lie, if there are any. ``importance_cap``: that of the tokens' weights where
-    another engine samples, None where this one does. ``num_lanes`` threads take parts of each update, and of the
-    micro-batches' tokens. ``report`` gets the number of completion tokens learned from.
+    whose logits exist at a time, at most. ``importance_cap``: that of the tokens' weights where another engine samples,
+    None where this one does. ``num_lanes`` threads take parts of each update, and of the micro-batches' tokens.
+    ``report`` gets the number of completion tokens learned from.
     """
 
     def __init__(
@@ -93,7 +92,6 @@ class TorchLearner:
         *,
         temperature: float = 1.0,
         pad_id: int = 0,
-        members_at_once: int = 0,
         logit_chunk_tokens: int = 4096,
         importance_cap: float | None = None,
         num_lanes: int = 1,
@@ -106,7 +104,6 @@ class TorchLearner:
         self.tunings: dict[int, Tuning] = {}
         on_cuda = self.base.device.type == "cuda"
         self.logit_chunk_tokens = logits_at_once(self.base.head.out_features, on_cuda, logit_chunk_tokens)
-        self.members_at_once = members_at_once
         self.num_lanes, self.report = num_lanes, report
         # One parameter a member, sharing the bank's memory: AdamW then keeps moments and a step count for each, and
         # skips the members that have no gradient. One group a member, since each has its own learning rate.
@@ -139,12 +136,10 @@ class TorchLearner:
         parts = mini_batches(rollouts, {slot: tuning.num_updates for slot, tuning in self.tunings.items()})
         stats: list[UpdateStats] = []
         for members in map(by_member, parts):
-            at_once = self.members_at_once or max(1, len(members))
-            for start in range(0, len(members), at_once):
-                stats += self._update_wave(members[start : start + at_once])
+            stats += self._update_all(members)
         return [_merged([one for one in stats if one.slot == slot]) for slot in sorted(self.tunings)]
 
-    def _update_wave(self, members: list[MemberData]) -> list[UpdateStats]:
+    def _update_all(self, members: list[MemberData]) -> list[UpdateStats]:
         gradients, sums = self.gradients(members)
         norms = torch.linalg.vector_norm(gradients, dim=1).tolist()  # (n,), of gradients (n, parameters)
         losses, clipped, strayed = sums.tolist()  # (n,) each

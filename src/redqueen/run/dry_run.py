@@ -71,11 +71,7 @@ def _work(config: Config) -> list[str]:
     births = (config.run.num_steps - 1) // config.evolve.every_steps if config.evolve.enabled else 0
     return [
         f"# {config.population.arm}: {counted(config.run.num_steps, 'step')}, {counted(births, 'generation')}",
-<<<<<<< HEAD
-        f"# a step: {proposals} proposals ({each} a teacher), at most {attempts} attempts",
-=======
         f"# a step: {counted(proposals, 'proposal')} ({each} a teacher), at most {counted(attempts, 'attempt')}",
->>>>>>> 617c56f3e97b992a63f1c9d77d89246723af1f7b
         f"# a step: at most {tokens:,} new tokens if every text ran to its limit",
     ]
 

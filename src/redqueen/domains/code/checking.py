@@ -124,11 +124,9 @@ def guess_chance(output: str, others: Sequence[str]) -> float:
 def without_arguments(output: str, given: str) -> str:
     """Return an output with "=" and a number in the place of each argument that it repeats, of the eight longest: what
     is left of it, and in which order they come, must be found out. One of more than 1,000 characters stays."""
-    if len(output) > 1_000:
-        return output
     by_place, by_name = read_call(given)
     places = {text: place for place, text in reversed([*enumerate((*by_place, *by_name.values()))])}
-    for text in sorted(places, key=len, reverse=True)[:8]:
+    for text in sorted(places, key=len, reverse=True)[: 8 if len(output) <= 1_000 else 0]:
         if bare := text.strip("'\""):
             output = re.sub(rf"(?<![\w=]){re.escape(bare)}(?!\w)", f"={places[text]}", output)
     return output
@@ -144,17 +142,13 @@ def _try_others(
     if output in BOOLS:  # that another program fails on a negative number says little about its other inputs
         like += bold
     simple = simple_inputs(given) if candidate.kind == "code_i" else []
-    found, last = list[str](), output
-    if like:
-        ran = yield from _outputs(candidate, (*like, given), rules)
-        if isinstance(ran, Rejection):
-            return ran
-        *found, last = ran
+    ran = (yield from _outputs(candidate, (*like, given), rules)) if like else [output]
+    guessed = (yield from _outputs(candidate, simple, rules)) if simple else []
+    if isinstance(ran, Rejection) or isinstance(guessed, Rejection):
+        return ran if isinstance(ran, Rejection) else guessed  # type: ignore[return-value]
+    *found, last = ran
     if last not in ("", output):
         return Rejection(candidate, "nondeterministic", "the output depends on the runs before")
-    guessed = (yield from _outputs(candidate, simple, rules)) if simple else []
-    if isinstance(guessed, Rejection):
-        return guessed
     pairs = [(text, other) for text, other in zip(found, like, strict=True) if text]
     others = [text for text, _ in pairs]
     if terms.refuse_constant and set(others) <= {output}:
