@@ -135,8 +135,8 @@ def test_the_console_script_finds_the_pages_files_in_the_folder_where_it_is_star
     script = Path(sys.executable).with_name("redqueen")
     line = [script, "train", "my.toml", "--dry-run"]
     done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, env=os.environ)
-    assert done.returncode == 0, done.stderr
-    assert "a step: 32 proposals (8 a teacher)" in done.stdout
+    assert done.returncode == 2 and "model.base someone/base is not a folder" in done.stderr
+    assert "a step: 32 proposals (8 a teacher)" in done.stdout, "the plan comes first"
 
 
 @pytest.mark.parametrize(

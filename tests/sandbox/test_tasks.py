@@ -203,25 +203,29 @@ def test_nothing_to_do_is_done_at_once(verifier: Sandbox) -> None:
 LEAKING = {
     "decimal": """
     c = decimal.getcontext()
-    was, c.prec = c.prec, 5
+    was = c.prec
+    if x > 50:
+        c.prec = 5
     return x if was == 28 else -x""",
     "calendar": """
     was = calendar.firstweekday()
-    calendar.setfirstweekday(x % 7)
+    if x > 50:
+        calendar.setfirstweekday(x % 7)
     return was + x""",
     "fractions": """
     F = fractions.Fraction
-    if x > 5:
+    if x > 50:
         F.q = 1
     return getattr(F, 'q', 0) + x""",
 }
-"""Programs that leave something in a library for whatever runs after them in their process."""
+"""Programs that leave something in a library for whatever runs after them in their process, for inputs that no check of
+the task tries: it would refuse them."""
 
 
 @pytest.mark.parametrize("module", LEAKING)
 def test_the_grade_of_an_answer_does_not_depend_on_the_other_answers(verifier: Sandbox, module: str) -> None:
     given = task(verifier, "code_i", f"import {module}\ndef f(x):{LEAKING[module]}", "3")
-    answers = ["9", "7", "3", "8", "6"]
+    answers = ["90", "70", "3", "80", "60"]
     alone = [registry.grade([(given, answer)], verifier)[0].correct for answer in answers]
     for order in (answers, answers[::-1]):
         together = dict(zip(order, registry.grade([(given, answer) for answer in order], verifier), strict=True))
