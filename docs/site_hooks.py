@@ -1,8 +1,8 @@
 """Hooks of mkdocs: what a page links to outside docs/ becomes part of the site, so that one link serves both readers.
 
 On a forge a link of README.md such as ``experiments/RESULTS.md`` leads to the file; in the site it leads to a copy of
-it, made here at build time under ``repository/``. Nothing else is copied. The pages of docs/ link to nothing
-outside it, since the wheel has them alone.
+it, made here at build time under ``repository/``, as the navigation's pages outside docs/ are. The pages of docs/ link
+to nothing outside it, since the wheel has them alone.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def report(
 
 @app.command()
 def experiment(
-    file: Annotated[Path, typer.Argument(help="A TOML file of arms and seeds, or smoke, which is included.")],
+    file: Annotated[Path, typer.Argument(help="A TOML file of arms and seeds, or smoke, an included experiment.")],
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the runs; default runs/NAME.")] = None,
     tables: Annotated[
         Path | None, typer.Option("--tables", help="Folder of the tables; default: that of --out.")

@@ -1,7 +1,8 @@
 """A config fitted to its base: fields that a user left open follow the base's size, positions and type.
 
 The defaults of the sections are for the paper's seven billion parameters on GPUs. What a config or the command line
-sets is never changed; a run's own config.json has every field, so a run stays what it was. Source: ours.
+sets is kept, but for a file's numbers of kinds outside of the domains that the command line sets; a run's own
+config.json has every field, so a run stays what it was. Source: ours.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class Fitted:
 def fit_to_base(config: Config, overrides: Iterable[str] = ()) -> Fitted:
     """Return the config with every field that was left open, and that depends on the base, set to suit it.
 
-    ``overrides`` are those of the user, by ``section.field``: see ``_with_own_kinds``.
+    ``overrides``: the user's ``section.field=value``; see ``_with_own_kinds``.
 
     Raises UserError when the base is a path to nothing or cannot be read.
     """

@@ -223,8 +223,8 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> Config:
 
 
 def without_folders(plain: Any) -> Any:
-    """Return plain data in which a path from the root of this machine is its last name alone, or its name on the hub
-    where it is in the hub's cache."""
+    """Return plain data with each absolute path replaced by its last component, or by the hub's OWNER/NAME for a path
+    in the hub's cache."""
     if isinstance(plain, Mapping):
         return {name: without_folders(value) for name, value in plain.items()}
     if isinstance(plain, list):

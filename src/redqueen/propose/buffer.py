@@ -31,8 +31,8 @@ def task_key(task: Task) -> str:
 
 
 def duplicate_keys(task: Task) -> tuple[str, ...]:
-    """Return digests; of two tasks that share one, the later is a duplicate: it asks the same, or differs only in a
-    program that gives the same for these inputs and for others."""
+    """Return digests; of two tasks that share one, the later is a duplicate: it asks the same, or (if it has a
+    signature) its program gives the same for the same inputs and for others."""
     alike = [_digest(task.kind, task.signature, *task.inputs)] if task.signature else []
     return (task_key(task), *alike)
 

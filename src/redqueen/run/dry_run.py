@@ -1,4 +1,4 @@
-"""Print what a run would do, without loading a model: the resolved config, the work of a step, the memory it needs."""
+"""Print what a run would do, without loading a model, and refuse what a run refuses before its first step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plan_text(fitted: Fitted) -> str:
 
 
 def refuse_what_cannot_start(config: Config, folder: Path | None = None) -> None:
-    """Raise UserError for what a run, in ``folder`` if it is given, would refuse before its first step."""
+    """Raise UserError for what a run in ``folder`` would refuse before step 1, as far as its base is at hand."""
     from redqueen.domains.prompt_format import choose_format
     from redqueen.propose.filters import load_content_filter
 

@@ -31,9 +31,9 @@ or imitate may need more: their grades would depend on how many they are."""
 
 BOOLS = ("True", "False")
 FEWEST_OTHERS = 4
-"""Other inputs that a program must take, or its output counts as one of two: it may be a table (ours)."""
+"""Other inputs that a program must accept, or its output counts as one of two: it may be a lookup table (ours)."""
 MOST_RUNS = 8
-"""Processes for other inputs under one hash seed: each may need a task's CPU time (ours)."""
+"""Most processes for other inputs under one hash seed; no further seed is tried after twice as many (ours)."""
 LEAST_SHARE = 1 / 8
 """Share of simple inputs up to which those that solve an abduction do not count (ours)."""
 
@@ -99,7 +99,7 @@ def check_program(
 
 
 def signature(outputs: Sequence[str]) -> str:
-    """Return a digest of a program's outputs, "" where fewer than eight or four distinct ones tell little (ours)."""
+    """Return a digest of a program's outputs, "" for fewer than eight, or fewer than four distinct ones (ours)."""
     if len(outputs) < 8 or len(set(outputs)) < 4:
         return ""
     return hashlib.sha256("\0".join(outputs).encode()).hexdigest()[:16]
@@ -108,10 +108,10 @@ def signature(outputs: Sequence[str]) -> str:
 def guess_chance(output: str, others: Sequence[str]) -> float:
     """Return the chance 1/k of a guess among the k values that a program gives; 0 where k seems to be large.
 
-    ``others`` are its outputs for other inputs. k is 2 for a truth value, else the number of distinct outputs, at least
-    2, where they are at most a third as many as the outputs. Those of a program that only counts, say, are few as well,
-    but most are equal: where more than three in four are, k seems to be large too, unless all are, or there are two
-    values and the rarer came more than once (ours).
+    ``others`` are its outputs for other inputs. k is the number of distinct outputs, at least 2: for a truth value
+    always, else where there are more than three outputs of which at most a third are distinct. Those of a program that
+    only counts, say, are few as well, but most are equal: where more than three in four are, k seems to be large too,
+    unless all are, or there are two values and the rarer came more than once (ours).
     """
     outputs = [output, *others]
     num_distinct, num_equal = len(set(outputs)), max(map(outputs.count, outputs))
@@ -165,8 +165,8 @@ def _try_others(
 
 
 def _outputs(candidate: Candidate, inputs: Sequence[str], rules: Rules) -> Jobs[list[str] | Rejection]:
-    """Return what a program gives for each input, "" where it fails, needs too much or gives different things under
-    different hash seeds, which a task that seeks an input may not; or a rejection."""
+    """Return a program's output for each input, "" where it fails, exceeds the limit or differs between hash seeds. Of
+    a task that seeks an input, different outputs or more than two seeds' processes are a rejection."""
     job = make_job(candidate.code, tuple(("literal", text) for text in inputs), "each", rules)
     job = replace(job, cpu_ms=rules.limits.accept_cpu_ms, again=True)
     found, num_runs = list[str](), 0
@@ -178,7 +178,7 @@ def _outputs(candidate: Candidate, inputs: Sequence[str], rules: Rules) -> Jobs[
                 return Rejection(candidate, "infra", run.detail)
             num_runs += 1
             new = [one.text if one.verdict == "ok" and is_canonical(one.text) else "" for one in run.items]
-            texts += new or [""]  # a process dies of its first input, or only of all so far
+            texts += new or [""]  # without an output, the first input alone exceeds the limit
         texts += [""] * (len(inputs) - len(texts))
         found = found or texts
         if found != texts and candidate.kind == "code_i":

@@ -14,13 +14,13 @@ from redqueen.domains.code.values import value_of
 from redqueen_sandbox.literals import LiteralError, canonical_args, read_call
 
 GENTLE, BOLD = (0, 1, 2), 3
-"""Ways to change a value. What reads the given one mostly takes a gently changed one too: no list is emptied, keys and
-signs stay, digits stay digits. By the first way what is in it is changed, by the second it is shorter, by the third
-longer, in another order."""
+"""Ways to change a value. What reads the given one mostly takes a gently changed one too: no list is emptied and signs
+stay. By the first way what is in it is changed, by the second it is shorter, by the third in another order, lists and
+text also longer."""
 MAX_GENTLE, MAX_BOLD = 15, 2
 """Most argument lists of either sort."""
 MAX_STEEP = 16
-"""Largest number that is only added to: twice as many rounds may need a thousand times the time (ours)."""
+"""Largest number that is never doubled: often it counts rounds, and twice as many may take far longer (ours)."""
 MAX_CHARS = 32_768
 """Characters of all lists that are tried (ours): time is in proportion to them."""
 
@@ -37,7 +37,7 @@ def other_inputs(arguments: str) -> tuple[list[str], list[str]]:
 
 
 def simple_inputs(arguments: str) -> list[str]:
-    """Return argument lists that have no more of ``arguments`` than the types, from empty values on: likely guesses."""
+    """Return argument lists made from the types of ``arguments`` alone, empty values first: likely guesses."""
     heads, values = _read(arguments)
     empty = [type(value)() for value in values]
     return list(islice(_texts(heads, chain([empty], _gentle_lists(empty)), set()), MAX_GENTLE))
@@ -54,8 +54,8 @@ def _read(arguments: str) -> tuple[list[str], list[Any]]:
 
 
 def _gentle_lists(values: list[Any]) -> Iterator[list[Any]]:
-    """Yield the values changed in each way, then further and further, by turns one of them, of which only one member
-    where it has several, and all: of what always changes together the sum, say, stays even."""
+    """Yield the values changed in each gentle way, then by turns one more change of one of them, only one member of it,
+    and of all: where all always change together, the sum may stay even."""
     yield from _changed_lists(values, GENTLE)
     raised = values
     for number in range(2 * MAX_GENTLE if values else 0):
