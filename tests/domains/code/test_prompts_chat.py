@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import GenerationConfig, PreTrainedTokenizerFast
@@ -166,6 +166,7 @@ def test_a_program_must_stand_in_a_python_fence_inside_the_answer() -> None:
     ),
     kind=st.sampled_from(KINDS),
 )
+@example(pieces=["<answer>", "```", "\n", "`", "</answer>"], kind="code_o")  # nothing but a fence
 def test_no_model_text_makes_the_parsers_raise(pieces: list[str], kind: str) -> None:
     text = "".join(pieces)
     proposal = FORMAT.parse_proposal(kind, text, task("code_o"))

@@ -134,7 +134,7 @@ def _inputs(text: str) -> tuple[str, ...]:
 
 
 def _read_literal(answer: str) -> str | None:
-    return (unfenced(answer) or "").strip("`*") or None
+    return (unfenced(answer) or "").strip("`*").strip() or None
 
 
 def _read_answered_program(answer: str) -> str | None:
