@@ -166,8 +166,8 @@ def test_an_adapter_on_a_base_from_a_folder_names_no_folder_and_its_cards_code_t
     for path in (out / "adapter_config.json", out / "README.md", write_report([tmp_path / "run"], tmp_path / "r.html")):
         assert str(tmp_path) not in path.read_text() and "own-base" in path.read_text()
     code = re.findall(r"```python\n(.*?)```", (out / "README.md").read_text(), re.DOTALL)[0]
-    assert code.count('base_path = "own-base"') == 1
-    code = code.replace('base_path = "own-base"', f"base_path = {str(base)!r}")
+    assert code.count('base_path = "/path/to/own-base"') == 1
+    code = code.replace('base_path = "/path/to/own-base"', f"base_path = {str(base)!r}")
     code = code.replace('folder = "out"', f"folder = {str(out)!r}")
     exec(code, made := {})
     assert made["model"].peft_config["default"].r == 2

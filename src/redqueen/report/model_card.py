@@ -119,7 +119,7 @@ def _loading(base: str, merged: bool, is_local: bool, folder: str) -> str:
         return LOAD_ADAPTER.format(folder=folder, base=file, options=f", quantization_config={DEQUANTIZED}")
     if is_local:
         code = LOAD_ADAPTER.format(folder=folder, base="base_path", options="")
-        return code.replace("base = ", f"base_path = {json.dumps(base)}  # the path of the base's folder\nbase = ", 1)
+        return code.replace("base = ", f"base_path = {json.dumps(f'/path/to/{base}')}  # the base's folder\nbase = ", 1)
     own = f'f"{{folder}}/{OWN_BASE}"' if base.startswith(EMBEDDED_ID) else json.dumps(base)
     return LOAD_ADAPTER.format(folder=folder, base=own, options="")
 
