@@ -282,9 +282,9 @@ def _check(candidate: Candidate, terms: VerifyConfig, rules: Rules) -> Jobs[Task
     return guarded_jobs("check", blind_to_limits(jobs()), lambda detail: Rejection(candidate, VERDICT, detail))
 
 
-TASK_RUNS, GROUP_RUNS, ANSWER_RUNS = 12 / 5, 5, 3 / 16
+TASK_RUNS, GROUP_RUNS, ANSWER_RUNS = 23 / 10, 5, 3 / 16
 """CPU time that the answers to one task may use together: for each of a few programs, in runs as long as a task may
-take; else for a group or each of many, in runs of the full limit, at least 200 ms. 8 programs have 960 ms, 55 a run, 64
+take; else for a group or each of many, in runs of the full limit, at least 200 ms. 8 programs have 920 ms, 52 a run, 64
 have 2,400; a judge of mathematics needs 50 ms for hard roots alone (ours)."""
 
 
@@ -293,8 +293,8 @@ def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list
 
     Endless loops must not cost much more than honest answers, and no grade may depend on the order of the answers. So
     all answers to a task run under one low limit of CPU time first. Those that reach it run again, all under the same
-    limit: the full one, or what the rest of the task's budget pays for, each answer running twice. A run is charged
-    its limit.
+    limit: the full one, or what the rest of the task's budget pays for, each answer running twice, where that is half
+    as much again. A run is charged its limit.
     """
     waiting: dict[Task, list[str]] = {}
     for task, answer in dict.fromkeys(pairs):
@@ -320,7 +320,7 @@ def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list
                 runs_ms = min(TASK_RUNS * full.accept_cpu_ms * num_of[task], runs_ms)
             budget_ms = int(max(runs_ms, ANSWER_RUNS * num_of[task] * run_ms))
             limit_ms = min(full.cpu_ms, (budget_ms - spent_ms[task]) // (2 * len(slow))) if slow else 0
-            if limit_ms > before[task]:
+            if limit_ms > 1.5 * before[task]:  # hardly more time is not worth a run
                 waiting[task], limits[task] = slow, limit_ms
     return [Grade(False, "unparsable") if answer is None else grades[task, answer] for task, answer in pairs]
 
