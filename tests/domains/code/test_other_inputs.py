@@ -305,6 +305,13 @@ def test_what_a_slow_program_gives_for_other_inputs_does_not_depend_on_the_machi
     assert len(found) == 3 and len(signatures) == 1 and "" not in signatures, "together they need more than one may"
 
 
+def test_a_program_that_loops_on_all_other_inputs_is_run_a_few_times_for_them(verifier: Sandbox) -> None:
+    code = "def f(x):\n    while x != 750:\n        x = x\n    return 3\n"
+    before = verifier.num_jobs
+    [verdict] = check([Candidate("c", "T1", "S1", "code_o", code, code, ("750",))], verifier, VerifyConfig())
+    assert isinstance(verdict, Task) and verifier.num_jobs - before == 2 + checking.MOST_RUNS
+
+
 def test_a_program_whose_output_depends_on_the_runs_before_is_refused(verifier: Sandbox) -> None:
     code = "import string\ndef f(x):\n    string.n = getattr(string, 'n', 0) + 1\n    return 3 * x * string.n\n"
     [verdict] = check([Candidate("c", "T1", "S1", "code_o", code, code, ("750",))], verifier, VerifyConfig())
@@ -328,6 +335,8 @@ def test_numbers_that_are_long_when_written_out_are_refused(verifier: Sandbox) -
 def test_what_an_output_repeats_of_its_input_is_left_out() -> None:
     assert without_arguments("(12, 'ab is 12', 112, [1])", "12, [1]") == "(=0, 'ab is =0', 112, =1)"
     assert without_arguments("[3, 3, 4]", "3, 4, 3") == "[=0, =0, =1]"
+    long = f"'{'a' * 1_000} 12'"
+    assert without_arguments(long, "12") == long, "the search costs time in proportion to both"
     assert without_arguments("'it\\'s ab'", "key='ab', z=''") == "'it\\'s =0'"
 
 
