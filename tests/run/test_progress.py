@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from rich.console import Console
+from rich.table import Table
 
 from redqueen.config import RunConfig
 from redqueen.records import Individual, Rating
@@ -104,6 +105,19 @@ def test_evaluations_to_come_are_part_of_the_time_left(clock: Hand) -> None:
         clock.at_s += 20.0
         progress.finish_step(4, METRICS, MEMBERS)
         assert progress.left_s() == 2 * 10.0 + 20.0
+
+
+def test_the_time_of_a_step_is_told_apart_from_that_of_the_evaluation_after_it(clock: Hand) -> None:
+    stream = io.StringIO()
+    with RunProgress(Schedule(2), stream, clock) as progress:
+        for phase, at_s in (("match", 0.0), ("product", 8.0), ("evaluate", 20.0)):
+            clock.at_s = at_s
+            progress.phase(2, phase)
+        clock.at_s = 43.0
+        progress.finish_step(2, METRICS, MEMBERS)
+        block = [str(line) for line in progress.get_renderables() if not isinstance(line, Table)]
+    assert stream.getvalue().endswith("  8.0 s, evaluation 35.0 s  0 s left\n")
+    assert any(line.endswith("thought 20 %  8.0 s, evaluation 35.0 s") for line in block)
 
 
 def test_what_came_before_the_first_step_is_no_part_of_its_time(clock: Hand) -> None:

@@ -209,18 +209,18 @@ class RunProgress(Activity):
         """A step is done: show its numbers and the time left of the run; ``to_come``: see ``what_is_left``."""
         self._end_phase()
         now, num_steps = self._clock(), self.schedule.num_steps
-        step_s = now - self._since
-        self._steps_s.append(step_s - self._evaluating_s)
+        self._steps_s.append(now - self._since - self._evaluating_s)
+        took = f"{self._steps_s[-1]:.1f} s" + f", evaluation {self._evaluating_s:.1f} s" * bool(self._evaluating_s)
         if self._evaluating_s:
             self.evaluation_s = self._evaluating_s / max(1, self.schedule.num_students)
         self._since, self._evaluating_s, self._step = now, 0.0, step
         self._left = to_come or (num_steps - step, math.inf)
-        self._numbers = [f"{shares_text(metrics)}  {step_s:.1f} s", ratings_text(members)]
+        self._numbers = [f"{shares_text(metrics)}  {took}", ratings_text(members)]
         self.begin(f"step {step}/{num_steps}")
         if not self.in_place:
             head = f"step {step:>{len(str(num_steps))}}/{num_steps}"
-            left = f"{step_s:.1f} s  {duration(self.left_s() or 0.0)} left"
-            self.say("  ".join(filter(None, (head, shares_text(metrics), ratings_text(members), left))))
+            shown = head, shares_text(metrics), ratings_text(members), took, f"{duration(self.left_s() or 0.0)} left"
+            self.say("  ".join(filter(None, shown)))
 
     def left_s(self) -> float | None:
         """Return the seconds left after the last finished step, with the end of the run; None before the first."""
@@ -246,6 +246,6 @@ class RunProgress(Activity):
         yield from (Text(line, style="dim") for line in (self.left_in_all(), *self._numbers) if line)
 
     def _end_phase(self) -> None:
-        if self._phase == "evaluate":
+        if self._phase in ("product", "evaluate"):
             self._evaluating_s += self._clock() - self._phase_since
         self._phase, self._phase_since = "", self._clock()
