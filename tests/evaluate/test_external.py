@@ -1,6 +1,7 @@
 """External fitness of a run: which items, who is scored, and the rows the journal gets."""
 
 import math
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from copy import copy
@@ -11,10 +12,18 @@ import numpy as np
 import pytest
 from scripted import config_of
 
+from redqueen.adapters.base_shape import embedded_folder
 from redqueen.adapters.protocols import Sampler
 from redqueen.domains.code.suite import load_suite
 from redqueen.engine import Engine, open_engine
-from redqueen.evaluate.external import SUITE, Examiner, member_records, scored_students, student_records
+from redqueen.evaluate.external import (
+    SUITE,
+    Examiner,
+    _cache_file,
+    member_records,
+    scored_students,
+    student_records,
+)
 from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal.schema import ALL, BASE, CHANGE, STUDENTS
 from redqueen.records import Individual, Rating
@@ -177,3 +186,23 @@ def test_scores_of_the_base_are_read_from_the_cache_unless_the_file_is_damaged(
     assert examiner.base() == first and len(calls) == 4
     replace(examiner, num_samples=2).base()  # other settings, another file
     assert len(calls) == 6
+
+
+def test_a_base_by_another_path_to_its_folder_has_the_same_scores_in_the_cache(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("REDQUEEN_CACHE", str(tmp_path))
+    folder = shutil.copytree(embedded_folder(), tmp_path / "folder")
+    (tmp_path / "link").symlink_to(folder)
+    monkeypatch.chdir(tmp_path)
+
+    def file_of(base: str) -> Path | None:
+        config = engine.config.model_copy(update={"model": engine.config.model.model_copy(update={"base": base})})
+        return _cache_file(Examiner.of(replace(engine, config=config)))
+
+    assert file_of(str(folder)) == file_of(str(tmp_path / "link")) == file_of("./folder") is not None
+    shutil.copytree(folder, tmp_path / "other")  # its config.json may differ
+    assert file_of("other") != file_of("folder")
+    monkeypatch.setattr("redqueen.adapters.base_shape._cached", {"owner/name": folder}.get)  # of the hub
+    assert file_of("owner/name") not in (None, file_of("folder"))
+    assert file_of("owner/other") is None

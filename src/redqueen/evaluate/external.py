@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
 from redqueen import __version__
-from redqueen.adapters.base_shape import model_source, weights_sha256
+from redqueen.adapters.base_shape import identify_base
 from redqueen.config import Config
 from redqueen.domains.domain import Item
 from redqueen.domains.prompt_format import thinking_first
@@ -129,22 +129,22 @@ _KEPT = TypeAdapter(list[tuple[Mode, Annotated[int, Field(ge=0)], list[_Share | 
 def _cache_file(examiner: Examiner) -> Path | None:
     """Return the file for the base's scores under these settings, named by a digest of all that they depend on.
 
-    None where nothing is cached: for a base without a digest (a name on the hub), or samplers in other processes.
+    None where nothing is cached: for a base whose weights are not on this machine, or samplers in other processes.
     """
     engine, config = examiner.engine, examiner.engine.config
-    default = os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "redqueen")
-    folder, source = os.environ.get(CACHE_VARIABLE, default), Path(model_source(config.model.base))
-    if not folder or not source.exists() or config.sampler.kind != "torch" or not examiner.items:
+    folder = os.environ.get(CACHE_VARIABLE, os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "redqueen"))
+    if not folder or config.sampler.kind != "torch" or not examiner.items:
         return None
-    if not (digest := weights_sha256(source)):
+    if not (base := identify_base(config.model.base)).sha256:
         return None
+    model = config.model.model_copy(update={"base": base.name})  # any path to a folder names one base
     prompts = [
         engine.prompt_format.encode(engine.tokenizer, engine.prompt_format.solve(i.task)) for i in examiner.items
     ]
     parts = (
-        digest,
+        base.sha256,
         [__version__, *(version(name) for name in ("torch", "transformers"))],
-        [section.model_dump(mode="json") for section in (config.model, config.solve, config.verify, config.cluster)],
+        [section.model_dump(mode="json") for section in (model, config.solve, config.verify, config.cluster)],
         [config.run.device, config.run.num_lanes, config.run.num_threads, examiner.num_samples, EVALUATION_SEED],
         [type(engine.prompt_format.frame).__name__, repr(examiner.items), prompts],
     )
