@@ -15,7 +15,7 @@ from small_adapters import adapter
 
 from redqueen import __version__
 from redqueen.adapters.peft import plain_config, write_adapter
-from redqueen.commands.doctor import examine
+from redqueen.commands.doctor import UNLISTED_EXTRAS, examine
 from redqueen.config import Config
 from redqueen.config.training import OPERATORS
 from redqueen_sandbox.pool import Pool
@@ -287,7 +287,7 @@ def test_a_report_can_be_written_anew(quick_run: Path, tmp_path: Path) -> None:
 
 
 def test_the_doctor_says_for_each_thing_whether_it_is_well() -> None:
-    extras = metadata("redqueen").get_all("Provides-Extra", [])
+    extras = set(metadata("redqueen").get_all("Provides-Extra", [])) - set(UNLISTED_EXTRAS)
     code, out, _ = redqueen("doctor")
     lines = out.strip().splitlines()
     assert {line[:3] for line in lines} <= {"ok ", "BAD", "-  "}
@@ -295,6 +295,7 @@ def test_the_doctor_says_for_each_thing_whether_it_is_well() -> None:
     assert code == (1 if any(line.startswith("BAD") for line in lines) else 0)
     for name in ("python", "torch", "embedded base: sampled", "sandbox", *map("extra {}: ".format, extras)):
         assert any(f"  {name}" in line for line in lines)
+    assert sum("  extra " in line for line in lines) == len(extras), "extras that users do not need are listed"
 
 
 def test_the_doctor_names_the_command_for_an_extra_of_which_something_is_missing(

@@ -25,6 +25,8 @@ from redqueen.fitting import fit_to_base
 from redqueen.records import Request, Rollout
 
 Line = tuple[str, str, bool]
+UNLISTED_EXTRAS = ("all", "docs", "dist", "compare", "bench", "dev")
+"""``all`` is every extra for users together; the others are for work on redqueen itself."""
 
 
 def doctor(as_json: bool, copy: bool = False) -> None:
@@ -63,24 +65,21 @@ def examine() -> Iterator[Line]:
 
 
 def _packages() -> Iterator[Line]:
-    """Yield the packages that redqueen needs and its extras, as the metadata of the installed package names them."""
+    """Yield the packages that redqueen needs and its extras for users, as the installed package names them."""
     try:
         yield "redqueen", version("redqueen"), True
     except PackageNotFoundError:
         yield "redqueen", "not installed: install it with `make setup`", False
         return
-    plain: list[Requirement] = []
-    optional: dict[str, list[Requirement]] = {name: [] for name in metadata("redqueen").get_all("Provides-Extra", [])}
-    for need in map(Requirement, requires("redqueen") or ()):
-        extras = [name for name in optional if need.marker and need.marker.evaluate({"extra": name})]
-        for group in [optional[name] for name in extras] or [plain]:
-            group.append(need)
+    needs = list(map(Requirement, requires("redqueen") or ()))
+    plain = [need for need in needs if not need.marker or need.marker.evaluate({"extra": ""})]
     for need in plain:
         found = _installed(need)
         yield need.name, found or f"not installed at a release that is needed: pip install '{need}'", bool(found)
-    for extra, needs in optional.items():
-        missing = ", ".join(need.name for need in needs if not _installed(need))
-        found = ", ".join(f"{need.name} {_installed(need)}" for need in needs)
+    for extra in [name for name in metadata("redqueen").get_all("Provides-Extra", []) if name not in UNLISTED_EXTRAS]:
+        own = [one for one in needs if one not in plain and one.marker and one.marker.evaluate({"extra": extra})]
+        missing = ", ".join(need.name for need in own if not _installed(need))
+        found = ", ".join(f"{need.name} {_installed(need)}" for need in own)
         yield f"extra {extra}", f"missing {missing}: {how_to_install(extra)}" if missing else found, True
 
 
