@@ -260,13 +260,16 @@ def test_a_living_member_is_exported_as_a_whole_peft_folder(quick_run: Path, tmp
     out = tmp_path / "member"
     _, _, err = redqueen("export", quick_run, "--member", "nobody", "--out", out)
     member = err.split("choose one of")[1].split(",")[-1].strip()
-    code, printed, _ = redqueen("export", quick_run, "--member", member, "--out", out)
+    code, printed, err = redqueen("export", quick_run, "--member", member, "--out", out)
     assert (code, printed.strip()) == (0, str(out))
+    assert err.splitlines()[-1] == f"how to load and prompt it (pip install peft): {out / 'README.md'}"
     assert (out / "adapter_model.safetensors").is_file()
     adapter = json.loads((out / "adapter_config.json").read_text())
     assert (adapter["r"], adapter["lora_alpha"]) == (2, 4.0)
     assert adapter["base_model_name_or_path"] == "base"  # where AutoPeftModel looks for it
     assert (out / "base" / "model.safetensors").is_file()
+    _, _, err = redqueen("export", quick_run, "--member", member, "--merge", "--out", tmp_path / "whole")
+    assert err.splitlines()[-1] == f"how to load and prompt it: {tmp_path / 'whole' / 'README.md'}"
 
 
 def test_runs_are_compared_by_their_journals(quick_run: Path, tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ def export(
     from redqueen.commands.export import export_member
 
     print(export_member(run_dir, member, out, merge, merged_students, base_name))
-    print(f"how to load and prompt it: {out / 'README.md'}", file=sys.stderr)
+    print(f"how to load and prompt it{' (pip install peft)' * (not merge)}: {out / 'README.md'}", file=sys.stderr)
 
 
 @app.command()
