@@ -48,6 +48,14 @@ def test_a_base_that_solves_nothing_is_warned_of(table: Table) -> None:
     ]
 
 
+def test_a_few_wrong_attempts_are_told_and_not_warned_of(table: Table) -> None:
+    state, engine = table.sit(config_of(propose={**ASKED, "num_check_proposals": 4}), Teacher(), wrong)
+    said: list[str] = []
+    check_cold_start(state, engine, said.append)
+    assert "cold start, code_o: 4 of 4 proposals valid, 0 of 16 attempts right" in said
+    assert not [line for line in said if line.startswith("warning")]
+
+
 def test_where_nothing_is_valid_the_temperature_that_would_do_better_is_named(table: Table) -> None:
     state, engine = table.sit(config_of(propose=ASKED), garbage, wrong)
     tried = []

@@ -80,9 +80,6 @@ def resume(
 
 REMEDY = "take a larger base, or set propose.max_new_tokens, propose.temperature or model.prompt_format otherwise"
 
-FEWEST_TELLING = 20
-"""Fewer invalid proposals are too few to call a base unfit: none of 20 means a share below 15 % (95 % bound 3 / n)."""
-
 
 def _load(cluster: str | None) -> LoadAdapters | None:
     if cluster is None:
@@ -101,6 +98,7 @@ def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
     from redqueen.report.pages import write_page
     from redqueen.report.summary import result_lines
     from redqueen.report.view import read_run
+    from redqueen.run.cold_start import FEWEST_TELLING
     from redqueen.run.continuation import NOTHING_VALID, Spent, how_to_go_on
     from redqueen.run.store import REPORT, load_run_config
 

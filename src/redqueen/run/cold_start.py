@@ -196,6 +196,8 @@ def _written(
 
 LEAST_FRAC = 0.1
 """Below this share of valid proposals, or of right attempts, a kind is warned of (ours)."""
+FEWEST_TELLING = 20
+"""Fewer proposals or attempts do not show that a base is unfit: 0 of 20 mean a share below 15 % (95 % bound 3 / n)."""
 MOST_TASKS = 8
 """Tasks of a kind that are attempted (ours)."""
 TEMPERATURES = (0.6, 0.8, 1.0)
@@ -256,7 +258,7 @@ def _warnings(found: Sequence[KindCheck], engine: Engine) -> list[str]:
             )
             if 2 * one.num_cut_off > one.num_proposals:
                 lines.append(f"most are cut off at {engine.limits.propose_new_tokens} tokens: {LONGER}")
-        elif one.num_attempts and one.num_right < LEAST_FRAC * one.num_attempts:
+        elif one.num_attempts >= FEWEST_TELLING and one.num_right < LEAST_FRAC * one.num_attempts:
             lines.append(
                 f"under {LEAST_FRAC:.0%} of the attempts at {one.kind} are right: students learn little from it; try "
                 f"another model.prompt_format, a larger model.base, or fewer {one.kind} in propose.num_proposals"
