@@ -104,11 +104,8 @@ def _training() -> Line:
         return name, str(error), False
     except Exception as error:  # an incompatible release of a dependency may fail in any way
         why = " ".join(f"{type(error).__name__}: {error}".split())
-        return (
-            name,
-            f"sampling and learning failed ({why}): install the releases that constraints.txt in the repository names",
-            False,
-        )
+        remedy = "install the releases that constraints.txt in the repository names"
+        return name, f"sampling and learning failed ({why}): {remedy}", False
     said = "sampled and learned one token" if stats.stepped else "the gradient of one token is not finite: report it"
     return name, said, stats.stepped
 
