@@ -30,7 +30,8 @@ def test_measuring_names_steps_and_evaluation_and_leaves_the_adapters_as_they_ar
         told, evaluation_s, end_s = expected_duration(initial_state(config, engine.rating), engine)
         after = engine.store.state_dict()
     assert end_s > evaluation_s > 0.0  # the product is evaluated and, before, chosen
-    assert re.fullmatch(r"expected duration: \d.* \(4 steps of \d.*, evaluation \d.*\)", told), told
+    words = r"expected duration: \d.* at the speed just measured \(4 steps of \d.*, evaluation \d.*\)"
+    assert re.fullmatch(words, told), told
     assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
 
 
@@ -50,6 +51,9 @@ def test_the_expected_duration_counts_what_is_valid_and_solved_and_each_evaluati
     assert expected(alone) == ("evaluation 18 s)", 12.0)
     assert expected(alone, num_new=2) == ("evaluation 30 s)", 12.0)
     assert expected(alone, "run.product=none") == ("evaluation 6 s)", 0.0)
+    # 7 proposals of each of two kinds, with their attempts, before step 1
+    check = "propose.num_check_proposals=7", "propose.num_proposals={code_o = 3, code_i = 2, code_f = 0}"
+    assert expected(alone, *check) == ("evaluation 18 s, cold-start check 28 s)", 12.0)
     # Two students twice; they and their mean may be the product.
     assert expected("evaluate.every_steps=2") == ("evaluation 1 min 6 s)", 3 * 12.0 + 6.0)
     # The students are one adapter; 3 of 12 tasks choose between it and the distilled one, and 4 answers are in step 4.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from redqueen.config import Config, RunConfig
 from redqueen.display import counted, duration
-from redqueen.domains.registry import texts_of_a_step
+from redqueen.domains.registry import num_proposals, texts_of_a_step
 from redqueen.engine import Engine, LoadAdapters, open_engine
 from redqueen.evaluate.external import Examiner, items_of
 from redqueen.learn.distillation import NUM_EPOCHS
@@ -82,15 +82,17 @@ def expected_at(pace: Pace, config: Config, state: State, spent: Spent, num_new:
     is_new = config.run.product in ("distilled", "merged") or config.population.num_students > 1
     product_s = evaluation_s * (config.run.product != "none" and (is_new or not config.evaluate.students))
     last_distill_s = last * bool(config.slots.distilled) * distill_s
+    check_s = (not state.step) * config.propose.num_check_proposals * len(num_proposals(config.propose)) * pace.step_s
     all_distill_s, end_s = sum(distilled_at) * distill_s + last_distill_s, choose_s + product_s
     evaluate_s = (num_new + schedule.evaluations_after(state.step)) * evaluation_s + end_s
     parts = {
         f"{counted(num_steps, 'step')} of {duration(step_s)}": step_s * num_steps,
         f"distillation {duration(all_distill_s)}": all_distill_s,
         f"evaluation {duration(evaluate_s)}": evaluate_s,
+        f"cold-start check {duration(check_s)}": check_s,
     }
     words = ", ".join(text for text, s in parts.items() if s)
-    text = f"expected duration: {duration(sum(parts.values()))} ({words})"
+    text = f"expected duration: {duration(sum(parts.values()))} at the speed just measured ({words})"
     return Expected(text, evaluation_s, last_distill_s + end_s)
 
 
