@@ -16,7 +16,7 @@ from redqueen.cli import app
 
 PAGE = Path(__file__).parent / "cli.md"
 
-HEAD = """# The command line
+HEAD = """# The command line: every command, its options, exit codes
 
 This page is written by `docs/write_cli.py` from the commands themselves.
 

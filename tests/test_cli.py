@@ -241,11 +241,28 @@ def test_a_report_in_an_unknown_format_is_refused(quick_run: Path, tmp_path: Pat
     assert line == "--format pdf is the format of a table: name one with --table, or leave it out"
 
 
-def test_a_page_of_the_documentation_is_printed_by_its_name() -> None:
+def test_the_pages_of_the_documentation_are_listed_with_their_titles_own_models_first() -> None:
     folder = Path(__file__).parents[1] / "docs"
-    code, out, _ = redqueen("docs", "faq")
-    assert code == 0 and out.rstrip() == (folder / "faq.md").read_text(encoding="utf-8").rstrip()
-    assert redqueen("docs", "fqa")[0] == 2
+    code, out, err = redqueen("docs")
+    lines = out.splitlines()
+    assert code == 0 and str(folder) in err
+    titles = {page.stem: page.read_text(encoding="utf-8").splitlines()[0] for page in folder.glob("*.md")}
+    assert {name: f"# {title}" for name, title in (line.split(maxsplit=1) for line in lines)} == titles
+    assert lines[0].startswith("real-models ")
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"), [("faq", "faq"), ("runs", "runs"), ("own-model", "real-models"), ("Own domain", "own-domain")]
+)
+def test_a_page_of_the_documentation_is_printed_by_its_name_or_words_of_its_title(asked: str, name: str) -> None:
+    folder = Path(__file__).parents[1] / "docs"
+    code, out, _ = redqueen("docs", asked)
+    assert code == 0 and out.rstrip() == (folder / f"{name}.md").read_text(encoding="utf-8").rstrip()
+
+
+def test_a_page_that_is_not_there_or_not_the_only_one_is_refused_with_those_that_are() -> None:
+    assert "no page fqa (did you mean faq?): choose one of real-models, " in refusal(redqueen("docs", "fqa"))
+    assert refusal(redqueen("docs", "own")).endswith("no page own: choose one of real-models, own-domain")
 
 
 def test_a_command_that_is_not_there_exits_with_two() -> None:

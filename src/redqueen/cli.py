@@ -97,16 +97,23 @@ def presets_() -> None:
 
 @app.command()
 def docs(
-    page: Annotated[str, typer.Argument(help="A page to print, such as runs; default: the folder of all.")] = "",
+    page: Annotated[str, typer.Argument(help="A page, or words of its title, as own-model; default: list all.")] = "",
 ) -> None:
-    """Print the folder of the documentation of this version, in Markdown, or a page of it: start with runs."""
-    from redqueen.config.load import shipped
+    """List the pages of the documentation of this version, or print one, in Markdown."""
+    from redqueen.config.load import did_you_mean, shipped
 
     folder = shipped("docs", "docs")
-    pages = {path.stem: path for path in sorted(folder.glob("*.md"))}
-    if page and page not in pages:
-        raise UserError(f"there is no page {page}: choose one of {', '.join(pages)}")
-    print(pages[page].read_text(encoding="utf-8") if page else folder)
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))}
+    names = dict.fromkeys(["real-models", "own-domain", "runs", *texts])
+    lines = {name: f"{name:13} {texts[name].splitlines()[0].removeprefix('# ')}" for name in names}
+    words = page.lower().replace("-", " ").replace("_", " ").split()
+    found = [page] if page in texts else [name for name in names if all(word in lines[name].lower() for word in words)]
+    if page and len(found) != 1:
+        meant = did_you_mean(page, list(texts))
+        raise UserError(f"there is no page {page}{meant}: choose one of {', '.join(found or names)}")
+    print(texts[found[0]] if page else "\n".join(lines.values()))
+    if not page:
+        print(f"print one with: redqueen docs NAME; the files are in {folder}", file=sys.stderr)
 
 
 @app.command()
@@ -151,9 +158,7 @@ def report(
 def experiment(
     file: Annotated[Path, typer.Argument(help="A TOML file of arms and seeds, or smoke, an included experiment.")],
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the runs; default runs/NAME.")] = None,
-    tables: Annotated[
-        Path | None, typer.Option("--tables", help="Folder of the tables; default: that of --out.")
-    ] = None,
+    tables: Annotated[Path | None, typer.Option("--tables", help="Folder of the tables; default: --out.")] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Runs in parallel.")] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would run and stop.")] = False,
     tables_only: Annotated[bool, typer.Option("--tables-only", help="Write the tables of what is finished.")] = False,
@@ -191,9 +196,7 @@ def tasks(
     ] = "",
     limit: Annotated[int, typer.Option(help="Take this many, newest first; 0: all.")] = 20,
     prompts: Annotated[str, typer.Option("--prompts", help="With --out: the prompts' format.")] = "chat",
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Write them as a dataset: FILE.jsonl or FILE.parquet.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write a dataset: FILE.jsonl or FILE.parquet.")] = None,
     as_environment: Annotated[
         Path | None, typer.Option("--as-environment", help="Write them as a package for verifiers: a folder to make.")
     ] = None,
@@ -350,9 +353,7 @@ def evaluate(
         str,
         typer.Option(help="mini, maths, logic, humaneval... (an unknown one lists all); paper: its ten benchmarks."),
     ] = "",
-    data: Annotated[
-        Path | None, typer.Option(help="The suite's items as a local file; default: the hub, or the package.")
-    ] = None,
+    data: Annotated[Path | None, typer.Option(help="The items as a file; default: the hub, or the package.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first items.")] = None,
     samples: Annotated[int, typer.Option(help="Answers an item for pass@k, besides the greedy one.")] = 0,
     temperature: Annotated[float, typer.Option(help="Temperature of these samples.")] = 0.8,
