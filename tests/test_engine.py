@@ -204,12 +204,13 @@ def test_a_name_that_the_hub_does_not_have_costs_one_question(
     for words in (["--dry-run"], ["--run-dir", tmp_path / "run"]):
         code, _, err = redqueen("train", "smoke", "--set", "model.base=own/tinny", *words)
         assert code == 2 and "own/tinny is neither a folder here nor a model on the hub: check the name" in err
+        assert "give its folder (--set model.base=FOLDER)" in err
     assert hub[0] == ["/own/tinny/resolve/main/config.json"] * 2
 
 
 def test_a_hub_that_does_not_work_is_asked_once_and_its_cache_is_read(hub: tuple[list[str], dict[str, int]]) -> None:
     hub[1]["status"] = 503
     assert load_base("own/tiny")[1].eos_token_id is not None
-    with pytest.raises(UserError, match=r"own/tinny is not a folder, .* and the hub cannot be reached"):
+    with pytest.raises(UserError, match=r"own/tinny is not a folder, .* cannot be reached: .*model.base=FOLDER"):
         load_base("own/tinny")
     assert hub[0] == [f"/own/{name}/resolve/main/config.json" for name in ("tiny", "tinny")]

@@ -116,7 +116,7 @@ def pretrained(name: str) -> dict[str, Any]:
         if found is None:
             raise UserError(
                 f"model.base {name} is not a folder, is not in the hub's cache on this machine, and the hub cannot be "
-                "reached: check the name and the connection, or give a folder"
+                "reached: check the name and the connection, or give its folder (--set model.base=FOLDER)"
             )
         return {"pretrained_model_name_or_path": str(found), "trust_remote_code": False}
     if missing := [package for package in ("gguf", "accelerate") if find_spec(package) is None]:
@@ -138,8 +138,8 @@ def hub_has(name: str) -> bool:
     except RepositoryNotFoundError as error:
         if not isinstance(error, GatedRepoError):
             raise UserError(
-                f"model.base {name} is neither a folder here nor a model on the hub: check the name, or for a private "
-                "model log in with `hf auth login`"
+                f"model.base {name} is neither a folder here nor a model on the hub: check the name, give its folder "
+                "(--set model.base=FOLDER), or for a private model log in with `hf auth login`"
             ) from None
     except HfHubHTTPError as error:
         return bool(error.response.status_code < 500)
