@@ -1,0 +1,160 @@
+"""P7a, the cheapest test of breadth: do right answers of more families teach a base more about families it never saw?
+
+    python experiments/breadth_of_answers.py --out breadth.jsonl             # a line an arm and seed; goes on if killed
+    python experiments/breadth_of_answers.py --out breadth.jsonl --report    # what was found, in points
+
+Self-play can hardly teach more than right answers do, so the generators give them here: as many in each arm, for tasks
+with default parameters, evenly of its families, distilled as a run does. Asked, greedily, are families of categories
+of which no arm but the twenty families has one (those two are left out), and, to see that anything is learned at all,
+new tasks of the twenty families of gym-mix. Needs the extra gym and `make smollm2`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from redqueen.config import Config, load_config
+from redqueen.domains.domain import Item
+from redqueen.domains.gym import kinds
+from redqueen.domains.registry import check
+from redqueen.engine import Engine, open_engine
+from redqueen.evaluate.external import EVALUATION_SEED
+from redqueen.evaluate.fitness_suite import score
+from redqueen.learn.answers import VerifiedAnswer
+from redqueen.learn.distillation import examples_of, fine_tune
+from redqueen.records import BASE_SLOT, Candidate, Task
+from redqueen.statistics import mean_interval
+from redqueen.streams import Streams
+
+FOUR = ["chain_sum", "gcd", "spell_backward", "count_bits"]
+TRAINED_ON = ["algorithmic", "arithmetic", "algebra", "cognition"]
+HELD_OUT = ["graphs", "games", "logic", "induction", "geometry", "probability", "code"]
+MAX_PROMPT, MAX_ANSWER = 640, 48
+"""Tokens: longer tasks are left out, of the answers and of the held-out items."""
+SETTINGS = (
+    "population.num_teachers=1", "population.num_students=1", "run.product=distilled",
+    "distill.learning_rate=3e-4", "distill.batch_size=24", "distill.warmup_updates=5",
+)  # fmt: skip
+
+Line = dict[str, Any]
+
+
+def of_categories(categories: Sequence[str]) -> list[str]:
+    return [one.name for one in kinds.families().values() if one.category in categories and not one.error]
+
+
+def answer_of(task: Task) -> VerifiedAnswer:
+    return VerifiedAnswer(task, f" {task.outputs[0]}\n###", 0)
+
+
+def fits(task: Task, engine: Engine) -> bool:
+    [example] = examples_of([answer_of(task)], engine.prompt_format, engine.tokenizer)
+    return len(example.prompt) <= MAX_PROMPT and len(example.answer) <= MAX_ANSWER
+
+
+def tasks_of(families: Sequence[str], num: int, seed: int, engine: Engine) -> list[Task]:
+    """Return ``num`` tasks, evenly of the families, each with default parameters and a seed of its own."""
+    rng, found = np.random.default_rng(seed), []
+    for name in families:
+        drawn = rng.choice(10**6, 2 * -(-num // len(families)), replace=False)
+        texts = [json.dumps({"seed": int(one)}) for one in drawn]
+        asked = [Candidate(f"{name}{n}", "", "", f"gym_{name}", "", code=text) for n, text in enumerate(texts)]
+        made = [one for one in check(asked, engine.verifier) if isinstance(one, Task) and fits(one, engine)]
+        found.append({one.message: one for one in made}.values())
+    return [one for part in itertools.zip_longest(*found) for one in part if one is not None][:num]
+
+
+def held_out(names: Sequence[str], num_each: int, engine: Engine) -> list[Item]:
+    """Return held-out items of these families; none of a family of which too few fit."""
+    kinds.NUM_HELD_OUT = 2 * num_each
+    kinds.HELD_OUT_ROWS.clear()
+    items = [item for item in kinds.held_out([f"gym_{name}" for name in names]) if fits(item.task, engine)]
+    by_family = [[item for item in items if item.kind == f"gym_{name}"][:num_each] for name in names]
+    return [item for own in by_family if len(own) == num_each for item in own]
+
+
+def measure(config: Config, num: int, num_each: int, seeds: Sequence[int], known: Sequence[Line]) -> Iterator[Line]:
+    """Yield a line for the base (seed -1) and for each arm and seed that is not among the known ones."""
+    twenty = [name.removeprefix("gym:") for name in config.propose.domains]
+    arms = {"1 family": FOUR[:1], "4 families": FOUR, "20 families": twenty, "60 families": of_categories(TRAINED_ON)}
+    with open_engine(config) as engine:
+        apart = [name for name in of_categories(HELD_OUT) if name not in twenty]
+        suites = {"held out": held_out(apart, num_each, engine), "seen": held_out(twenty, num_each // 3, engine)}
+        done = {(line["arm"], line["seed"]) for line in known}
+        for seed, arm in [(-1, "base"), *itertools.product(seeds, arms)]:
+            if (arm, seed) in done:
+                continue
+            began, line, slot = time.monotonic(), {"arm": arm, "seed": seed}, BASE_SLOT
+            if seed >= 0:
+                [slot] = config.slots.distilled
+                tasks = tasks_of(arms[arm], num, seed, engine)
+                examples = examples_of(map(answer_of, tasks), engine.prompt_format, engine.tokenizer)
+                told = fine_tune(examples, engine.store, engine.learner, slot, config.distill, Streams(seed, 0))
+                line |= {"families": len({one.kind for one in tasks}), "answers": len(tasks), "nats": told.nats}
+                line["tokens"] = sum(len(one.prompt) + len(one.answer) for one in examples)
+            for name, items in suites.items():
+                [found] = score(
+                    [slot], items, engine.sampler, engine.prompt_format, engine.tokenizer, engine.verifier, 1,
+                    EVALUATION_SEED, modes=["greedy"],
+                )  # fmt: skip
+                line[name] = list(found.item_means)
+            yield line | {"seconds": round(time.monotonic() - began)}
+
+
+def report(lines: Sequence[Line]) -> str:
+    """Return the arms' means, less the base and less one family, with t intervals over seeds."""
+    means = {
+        (one["arm"], one["seed"], suite): 100 * float(np.nanmean(one[suite]))
+        for one in lines for suite in ("held out", "seen")
+    }  # fmt: skip
+    rows = ["| families | tokens read twice | suite | mean | less base | less 1 family |", "|---|---|---|---|---|---|"]
+    for arm, suite in dict.fromkeys((arm, suite) for arm, _, suite in means):
+        own = [one for one in lines if one["arm"] == arm]
+        values = [means[arm, one["seed"], suite] for one in own]
+        cells = [f"{np.mean(values):.1f}"]
+        for other in ("base", "1 family"):
+            pairs = [means.get((other, -1 if other == "base" else one["seed"], suite)) for one in own]
+            gains = [a - b for a, b in zip(values, pairs, strict=True) if b is not None]
+            cells.append(_with_interval(gains) if arm not in ("base", other) and len(gains) > 1 else "")
+        tokens = f"{np.mean([one['tokens'] for one in own]):,.0f}" if arm != "base" else ""
+        rows.append(f"| {arm} | {tokens} | {suite} | " + " | ".join(cells) + " |")
+    return "\n".join(rows)
+
+
+def _with_interval(values: Sequence[float]) -> str:
+    mean, low, high = np.mean(values), *mean_interval(values)
+    return f"{mean:.1f} ({low:.1f} to {high:.1f})"
+
+
+def read(path: Path) -> list[Line]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--report", action="store_true", help="print what the file says, and measure nothing")
+    parser.add_argument("--num", type=int, default=600, help="answers of each arm")
+    parser.add_argument("--items", type=int, default=12, help="held-out items of each family")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--set", action="append", default=[], help="section.field=value, over configs/gym-mix.toml")
+    options = parser.parse_args()
+    if not options.report:
+        config = load_config(Path("configs/gym-mix.toml"), [*SETTINGS, *options.set])
+        for line in measure(config, options.num, options.items, options.seeds, read(options.out)):
+            with options.out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+            print({name: told for name, told in line.items() if not isinstance(told, list)}, flush=True)
+    print(report(read(options.out)))
+
+
+if __name__ == "__main__":
+    main()
