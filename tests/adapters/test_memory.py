@@ -268,7 +268,7 @@ def test_checkpointing_needs_less() -> None:
 def test_a_configured_run_counts_who_learns_in_a_step() -> None:
     def counted(**sections: dict[str, object]) -> int:
         sections["population"] = {"num_teachers": 20, "num_students": 40, **sections.get("population", {})}
-        return work_of(Config.model_validate(sections), QWEN_7B).members_at_once
+        return work_of(Config.model_validate(sections), QWEN_7B).num_learning
 
     assert counted() == 40
     assert counted(match={"rule": "all_pairs"}) == 60

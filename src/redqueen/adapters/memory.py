@@ -147,7 +147,7 @@ class Work:
 
     ``sample_rows`` sequences are decoded at a time (0: another process does), each up to ``new_tokens`` long, behind
     ``prompt_cache_tokens`` of prompts in all, of at most ``prompt_tokens`` each; the learner runs
-    ``micro_batch_tokens`` at a time, holding gradients of ``members_at_once`` members (0: all) in each of
+    ``micro_batch_tokens`` at a time and holds the gradients of ``num_learning`` members (0: all) in each of
     ``num_lanes``, among which rows and tokens are divided.
     """
 
@@ -162,7 +162,7 @@ class Work:
     new_tokens: int
     micro_batch_tokens: int
     checkpointing: bool = False
-    members_at_once: int = 0
+    num_learning: int = 0
     num_lanes: int = 1
 
 
@@ -208,7 +208,7 @@ def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
         base += head.weight.numel() * 2  # the rounded copy that gradients take
     if work.sample_rows and not work.on_cuda and is_known(config):
         base += side_by_side_weights(model) * compute_bytes
-    gathered = work.members_at_once or work.num_members
+    gathered = work.num_learning or work.num_members
     kv_heads, head_dim = kv_shape(config)
     per_token = 2 * config.num_hidden_layers * kv_heads * head_dim * compute_bytes
     cache = per_token * (work.prompt_cache_tokens * (work.sample_rows > 0) + work.sample_rows * work.new_tokens)
@@ -280,7 +280,7 @@ def work_of(config: Config, shape: dict[str, Any]) -> Work:
         new_tokens=max(limits.propose_new_tokens, limits.solve_new_tokens),
         micro_batch_tokens=learn.micro_batch_tokens,
         checkpointing=learn.gradient_checkpointing,
-        members_at_once=_num_learning(config),
+        num_learning=_num_learning(config),
         num_lanes=1 if on_cuda else config.run.num_lanes,
     )
 

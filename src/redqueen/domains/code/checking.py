@@ -143,9 +143,11 @@ def _try_others(
         like += bold
     simple = simple_inputs(given) if candidate.kind == "code_i" else []
     ran = (yield from _outputs(candidate, (*like, given), rules)) if like else [output]
+    if isinstance(ran, Rejection):
+        return ran
     guessed = (yield from _outputs(candidate, simple, rules)) if simple else []
-    if isinstance(ran, Rejection) or isinstance(guessed, Rejection):
-        return ran if isinstance(ran, Rejection) else guessed  # type: ignore[return-value]
+    if isinstance(guessed, Rejection):
+        return guessed
     *found, last = ran
     if last not in ("", output):
         return Rejection(candidate, "nondeterministic", "the output depends on the runs before")
