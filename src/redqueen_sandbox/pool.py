@@ -193,7 +193,7 @@ class Pool:
         room = self.workers * _QUEUE_DEPTH - sum(map(len, self.sent.values()))
         while self.waiting and room > 0:
             pending = self.waiting.popleft()
-            wanted = pending.job.kind, pending.job.seed
+            wanted = self._wanted(pending.job)
             chosen = None if wanted in refused else self._choose(pending.job)
             if chosen is not None:
                 if not self.sent[chosen]:
@@ -215,24 +215,29 @@ class Pool:
     def _eligible(self, job: Job) -> list[_Place]:
         return [place for place in self.zygotes if place[0] == job.kind and job.seed in (-1, place[1])]
 
+    def _wanted(self, job: Job) -> _Place:
+        """What failed starts are counted by: the kind alone while it has no zygote."""
+        return job.kind, job.seed if any(kind == job.kind for kind, _ in self.zygotes) else -1
+
     def _choose(self, job: Job) -> _Place | None:
         """The zygote for a job: one that is at work already and has room, or an idle one while a worker is free."""
         num_busy = sum(1 for queue in self.sent.values() if queue)
         eligible = self._eligible(job)
         room = min(self._num_base - len(eligible), self.workers - num_busy)
-        if job.seed >= 0:
-            new = [] if eligible else [job.seed]
-        else:
-            known = {seed for _, seed in eligible}
-            new = [seed for seed in range(self._num_base) if seed not in known]
-        wanted = job.kind, job.seed
-        if room > 0 and new and not (eligible and self._failures[wanted] >= _MAX_FAILURES):
-            num_waiting = 1 + sum(pending.job.kind == job.kind for pending in self.waiting)
-            eligible += self._grow(wanted, new[: min(room, num_waiting)])
+        wanted = self._wanted(job)
+        tries = not eligible or (job.seed < 0 and self._failures[wanted] < _MAX_FAILURES)
+        if room > 0 and tries:
+            known = {seed for kind, seed in self.zygotes if kind == job.kind}
+            alike = [job, *(pending.job for pending in self.waiting if pending.job.kind == job.kind)]
+            seeds = range(self._num_base) if job.seed < 0 else dict.fromkeys(one.seed for one in alike if one.seed >= 0)
+            new = [seed for seed in seeds if seed not in known][: min(room, len(alike))]
+            eligible += self._grow(wanted, new) if new else []
         fitting = [
             place
             for place in eligible
-            if len(self.sent[place]) < _QUEUE_DEPTH and (self.sent[place] or num_busy < self.workers)
+            if job.seed in (-1, place[1])
+            and len(self.sent[place]) < _QUEUE_DEPTH
+            and (self.sent[place] or num_busy < self.workers)
         ]
         return min(fitting, key=lambda place: len(self.sent[place]), default=None)
 

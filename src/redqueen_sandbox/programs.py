@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
+from zlib import crc32
 
 from redqueen_sandbox.guard import Answer
 from redqueen_sandbox.literals import LiteralError, canonical_args
@@ -43,8 +44,10 @@ def make_job(
     wanted: Sequence[str] = (),
 ) -> Job:  # fmt: skip
     """A job under the rules' limits. Of the ``wanted`` outputs its child is told at most how long they are: it sends no
-    text that is longer than the longest, rounded up to a power of two (ours)."""
-    limits = rules.limits
+    text that is longer than the longest, rounded up to a power of two (ours). Code and inputs decide under which hash
+    seed it runs, not which process is free, so that a run repeats; under any, where the seed cannot matter."""
+    limits, texts = rules.limits, tuple([text for _, text in inputs])
+    is_free = not rules.gated or is_tame(code, texts)
     room = 1 << max([len(text).bit_length() for text in wanted], default=64)
     return Job(
         code=code,
@@ -56,6 +59,7 @@ def make_job(
         max_output_chars=min(limits.max_output_chars, max(room, _LEAST_CHARS)),
         entry=entry,
         kind=kind_for(code) if rules.gated else "open",
+        seed=-1 if is_free else crc32("\0".join((code, *texts)).encode("utf-8", "replace")) % rules.num_seeds,
     )
 
 

@@ -100,7 +100,7 @@ class TaskKind:
     grade_all: Callable[[Task, Sequence[str], Rules], Jobs[list[Grade]]] | None = None
     """All distinct answers to one task in one go, where that saves processes."""
     runs_programs: bool = False
-    """Whether grading runs programs that may each take ``verify.accept_cpu_ms``: few answers then share less time."""
+    """Whether grading runs programs: the time of each then follows from the number of answers alone."""
     needs_given: bool = False
     """Whether a proposal is about an earlier task (and the seed buffer is grown without it)."""
     is_multiline: bool = False

@@ -30,6 +30,7 @@ from redqueen.records import Candidate, Grade, Rejection, Task
 from redqueen_sandbox.guard import VERDICT, guarded_jobs
 from redqueen_sandbox.pool import Answer, Jobs
 from redqueen_sandbox.programs import Rules, blind_to_limits
+from redqueen_sandbox.records import Limits
 
 T = TypeVar("T")
 
@@ -282,75 +283,63 @@ def _check(candidate: Candidate, terms: VerifyConfig, rules: Rules) -> Jobs[Task
     return guarded_jobs("check", blind_to_limits(jobs()), lambda detail: Rejection(candidate, VERDICT, detail))
 
 
-TASK_RUNS, GROUP_RUNS, ANSWER_RUNS = 23 / 10, 5, 3 / 16
-"""CPU time that the answers to one task may use together: for each of a few programs, in runs as long as a task may
-take; else for a group or each of many, in runs of the full limit, at least 200 ms. 8 programs have 920 ms, 52 a run, 64
-have 2,400; a judge of mathematics needs 50 ms for hard roots alone (ours)."""
-
-
 def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list[Grade]:
     """Grade answers (None: there is none), in order. Equal pairs are graded once.
 
-    Endless loops must not cost much more than honest answers, and no grade may depend on the order of the answers. So
-    all answers to a task run under one low limit of CPU time first. Those that reach it run again, all under the same
-    limit: the full one, or what the rest of the task's budget pays for, each answer running twice, where that is half
-    as much again. A run is charged its limit.
+    Endless loops must not cost much more than honest answers, and no grade may depend on the order of the answers: see
+    ``answer_ms``. Those that run no program and reach the first limit run again, all of a task under the same one.
     """
     waiting: dict[Task, list[str]] = {}
     for task, answer in dict.fromkeys(pairs):
         if answer is not None:
             waiting.setdefault(task, []).append(answer)
-    limits, num_of = dict.fromkeys(waiting, FIRST_CPU_MS), {task: len(answers) for task, answers in waiting.items()}
-    spent_ms: Counter[Task] = Counter()
+    num_of, num_slow = {task: len(answers) for task, answers in waiting.items()}, Counter[Task]()
     grades: dict[tuple[Task, str], Grade] = {}
     while waiting:
         parts = {task: [all_] if kind_of(task).grade_all else [[one] for one in all_] for task, all_ in waiting.items()}
         work = [(task, part) for task, split in parts.items() for part in split]
-        judged = verifier.judge([partial(_grade, task, part, limits[task]) for task, part in work])
-        full = judged[0][2].limits
-        for (task, part), (found, cost_ms, _) in zip(work, judged, strict=True):
-            grades.update({(task, answer): one for answer, one in zip(part, found, strict=True)})
-            spent_ms[task] += cost_ms
-        before, later, waiting, limits = limits, waiting, {}, {}
-        for task, answers in later.items():
-            slow = [answer for answer in answers if _ran_out(grades[task, answer])]
-            run_ms = float(max(full.cpu_ms, 200))
-            runs_ms = GROUP_RUNS * run_ms
-            if kind_of(task).runs_programs:
-                runs_ms = min(TASK_RUNS * full.accept_cpu_ms * num_of[task], runs_ms)
-            budget_ms = int(max(runs_ms, ANSWER_RUNS * num_of[task] * run_ms))
-            limit_ms = min(full.cpu_ms, (budget_ms - spent_ms[task]) // (2 * len(slow))) if slow else 0
-            if limit_ms > 1.5 * before[task]:  # hardly more time is not worth a run
-                waiting[task], limits[task] = slow, limit_ms
+        judged = verifier.judge([partial(_grade, task, part, num_of[task], num_slow[task]) for task, part in work])
+        for (task, part), found in zip(work, judged, strict=True):
+            grades.update({(task, answer): one for answer, one in zip(part, found, strict=True) if one})
+        tried = {} if num_slow else {task: all_ for task, all_ in waiting.items() if not kind_of(task).runs_programs}
+        slow = {task: [one for one in all_ if grades[task, one].verdict == "timeout"] for task, all_ in tried.items()}
+        waiting = {task: answers for task, answers in slow.items() if answers}
+        num_slow.update({task: len(answers) for task, answers in waiting.items()})
     return [Grade(False, "unparsable") if answer is None else grades[task, answer] for task, answer in pairs]
 
 
-def _ran_out(grade: Grade) -> bool:
-    """Whether the answer's run was stopped for its CPU time or memory."""
-    return grade.verdict == "timeout" or (grade.verdict == "ok" and grade.detail.partition(" ")[0] == "timeout")
+def answer_ms(runs_programs: bool, num: int, num_slow: int, limits: Limits) -> int:
+    """Return the limit of CPU time, milliseconds, for a run of each of a task's ``num`` different answers.
+
+    Where they run programs it follows from their number alone: by default up to 8 have 57 (both runs 2.3 times what a
+    task may take), 16 have 31, 27 and more have 18. Else it is low first; the slow ones (``num_slow``) then have the
+    full one, or their share of five full runs, or of 1/8 of one for each answer (ours).
+    """
+    run_ms, most_ms = max(limits.cpu_ms, 200), float(FIRST_CPU_MS)
+    if runs_programs:
+        most_ms = max(min(2.3 * limits.accept_cpu_ms, 5 * run_ms / num), 3 / 16 * run_ms) / 2
+    elif num_slow:
+        most_ms = max(5, num / 8) * run_ms / (2 * num_slow)
+    return min(int(most_ms), limits.cpu_ms)
 
 
-def _grade(task: Task, answers: list[str], cpu_ms: int, rules: Rules) -> Jobs[tuple[list[Grade], int, Rules]]:
-    """Grade answers under a limit of CPU time. Returns also the sum of the limits of all runs, and the full rules."""
-    full = rules
-    rules = replace(full, limits=replace(full.limits, cpu_ms=min(cpu_ms, full.limits.cpu_ms)))
+def _grade(task: Task, answers: list[str], num: int, num_slow: int, rules: Rules) -> Jobs[Sequence[Grade | None]]:
+    """Grade some of a task's ``num`` answers; None for a second run that would have hardly more time than the first."""
+    kind = kind_of(task)
+    most_ms = answer_ms(kind.runs_programs, num, num_slow, rules.limits)
+    if num_slow and most_ms <= 1.5 * FIRST_CPU_MS:
+        return [None] * len(answers)
+    rules = replace(rules, limits=replace(rules.limits, cpu_ms=most_ms))
 
     def jobs() -> Jobs[list[Grade]]:
-        kind = kind_of(task)
         if kind.grade_all is not None:
             return (yield from kind.grade_all(task, answers, rules))
         return [(yield from grading(kind.grade, task, answers[0], rules))]
 
-    cost_ms = 0
     work = blind_to_limits(jobs())
-    work = guarded_jobs(f"grade {task.kind}", work, lambda detail: [Grade(False, VERDICT, detail)] * len(answers))
-    try:
-        job = next(work)
-        while True:
-            cost_ms += job.cpu_ms
-            job = work.send((yield job))
-    except StopIteration as ended:
-        return ended.value, cost_ms, full
+    return (
+        yield from guarded_jobs(f"grade {task.kind}", work, lambda why: [Grade(False, VERDICT, why)] * len(answers))
+    )
 
 
 def grading(grade: Grader, task: Task, answer: str, rules: Rules) -> Jobs[Grade]:

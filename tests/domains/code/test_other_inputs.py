@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,10 +17,11 @@ from redqueen.config import VerifyConfig
 from redqueen.domains.code import checking
 from redqueen.domains.code.checking import guess_chance, without_arguments
 from redqueen.domains.code.other_inputs import MAX_BOLD, MAX_GENTLE, other_inputs, simple_inputs
-from redqueen.domains.registry import check
+from redqueen.domains.registry import answer_ms, check, grade
 from redqueen.records import Candidate, Rejection, Task
 from redqueen_sandbox import Sandbox
 from redqueen_sandbox.literals import canonical_args
+from redqueen_sandbox.records import Limits
 from redqueen_sandbox.runs import Job, Run
 from redqueen_sandbox.zygotes import ZygoteSettings
 
@@ -288,11 +290,12 @@ def test_a_program_is_the_same_under_all_hash_seeds_for_other_inputs_too(verifie
     assert isinstance(kept, Task)
 
 
-def test_a_program_that_needs_too_much_under_some_hash_seeds_alone_is_refused() -> None:
+@pytest.mark.parametrize("hash_seed", [1, 2, 3, 4])
+def test_a_program_that_needs_too_much_under_some_hash_seeds_alone_is_refused_or_a_guess(hash_seed: int) -> None:
     code = "def f(x):\n    if x == 750:\n        return 5\n    while hash('a') % 2:\n        pass\n    return 3 * x\n"
-    with Sandbox(workers=1, settings=ZygoteSettings(hash_seed=1)) as fixed:
+    with Sandbox(workers=1, settings=ZygoteSettings(hash_seed=hash_seed)) as fixed:
         [verdict] = check([Candidate("c", "T1", "S1", "code_i", code, code, ("750",))], fixed, VerifyConfig())
-    assert isinstance(verdict, Rejection) and verdict.reason == "nondeterministic"
+    assert verdict.chance == 0.5 if isinstance(verdict, Task) else verdict.reason == "nondeterministic"
 
 
 def test_what_a_slow_program_gives_for_other_inputs_does_not_depend_on_the_machine() -> None:
@@ -349,3 +352,63 @@ def test_few_distinct_outputs_of_many_are_few_values() -> None:
     assert guess_chance("1", [*10 * ["1"], "0", "0"]) == 0.5
     assert guess_chance("1", [*10 * ["1"], "0", "2"]) == 0
     assert guess_chance("True", []) == 0.5
+    assert guess_chance("1", ["2", "1", "2"]) == 0.5, "two values are few, however few inputs are accepted"
+
+
+@pytest.mark.parametrize(
+    "count",
+    ["n = getattr(math, 'n', 0)\n    math.n = n + 1", "n = len(keyword.kwlist) - 35\n    keyword.kwlist.append('x')"],
+)
+def test_an_output_that_depends_on_the_order_of_inputs_is_no_output(verifier: Sandbox, count: str) -> None:
+    bit = "sum(int(d) * 7 + 3 for d in str(x * x)) % 3"
+    code = f"import math, keyword\ndef f(x):\n    {count}\n    bit = {bit}\n"
+    code += "    return bit if n == 0 or x == 57 else bit + n * 1000 + x\n"
+    asked = [Candidate(kind, "T1", "S1", kind, code, code, ("57",)) for kind in ("code_o", "code_i")]
+    predicted, sought = check(asked, verifier, VerifyConfig())
+    assert isinstance(predicted, Task) and predicted.chance == 0.5
+    assert isinstance(sought, Rejection) and sought.reason == "nondeterministic"
+
+
+def test_an_honest_program_whose_other_inputs_are_too_dear_is_accepted(verifier: Sandbox) -> None:
+    code = (
+        "from itertools import permutations\ndef f(s):\n    return sorted(set(''.join(p) for p in permutations(s)))\n"
+    )
+    [verdict] = check([Candidate("c", "T1", "S1", "code_i", code, code, ("'abc'",))], verifier, VerifyConfig())
+    assert isinstance(verdict, Task), verdict
+
+
+def test_outputs_are_read_once_however_many_seeds_give_them(verifier: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, is_canonical = list[str](), checking.is_canonical
+    monkeypatch.setattr(checking, "is_canonical", lambda text: read.append(text) or is_canonical(text))
+    code = "def f(x):\n    str(x)\n    return [()] * 2000 + [x]\n"
+    [verdict] = check([Candidate("c", "T1", "S1", "code_o", code, code, ("57",))], verifier, VerifyConfig())
+    assert isinstance(verdict, Task) and len(read) == len(other_inputs("57")[0]) + 1
+
+
+def test_hidden_outputs_that_are_all_equal_can_be_guessed(verifier: Sandbox) -> None:
+    code = "def f(s):\n    return s[::-1] if len(s) < 3 else 'long'\n"
+    inputs = ("'ab'", "'a'", "''", "'b'", "'ba'", *(repr("abc" * i) for i in range(1, 6)))
+    candidate = Candidate("c", "T1", "S1", "code_f", code, code, inputs)
+    [equal] = check([candidate], verifier, VerifyConfig())
+    [unlike] = check([replace(candidate, inputs=inputs[::-1])], verifier, VerifyConfig())
+    assert isinstance(equal, Task) and equal.chance == 0.5
+    assert isinstance(unlike, Task) and unlike.chance == 0.0
+
+
+def test_no_grade_depends_on_which_process_is_free() -> None:
+    code = "def f(s):\n    if len(s) < 40:\n        return len(s)\n    return 5 + hash(s) % 2\n"
+    answers, found = [repr(f"x{i}" * 25) for i in range(64)], list[list[bool]]()
+    for workers in (2, 4):
+        with Sandbox(workers=workers, settings=ZygoteSettings(hash_seed=12345)) as fixed:
+            [task] = check([Candidate("c", "T1", "S1", "code_i", code, code, ("'abcde'",))], fixed, VerifyConfig())
+            assert isinstance(task, Task), "no other input is long enough to tell"
+            found += [[one.correct for one in grade([(task, text) for text in answers], fixed)] for _ in range(2)]
+    assert all(one == found[0] for one in found) and 0 < sum(found[0]) < 64
+
+
+def test_the_time_of_an_answer_that_runs_a_program_follows_from_their_number_alone() -> None:
+    limits = Limits(cpu_ms=200, accept_cpu_ms=50)
+    assert [answer_ms(True, num, 0, limits) for num in (1, 8, 16, 27, 64)] == [57, 57, 31, 18, 18]
+    assert {answer_ms(True, 64, num_slow, limits) for num_slow in range(65)} == {18}
+    assert answer_ms(False, 64, 0, limits) == checking.FIRST_CPU_MS
+    assert [answer_ms(False, 64, num_slow, limits) for num_slow in (1, 8, 64)] == [200, 100, 12]

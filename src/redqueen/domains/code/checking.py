@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.code.calls import distinct_calls, distinct_pairs
@@ -18,7 +19,6 @@ from redqueen_sandbox.literals import LiteralError, canonical, canonical_args, i
 from redqueen_sandbox.pool import Jobs
 from redqueen_sandbox.programs import Rules, make_job, run_once, verify_program
 from redqueen_sandbox.records import Program
-from redqueen_sandbox.words import is_tame
 
 MAX_CODE_DEPTH = 100
 """Deepest syntax tree of a program, as ``measure`` counts: what walks through a deeper one, such as ``normalise``, may
@@ -33,7 +33,8 @@ BOOLS = ("True", "False")
 FEWEST_OTHERS = 4
 """Other inputs that a program must accept, or its output counts as one of two: it may be a lookup table (ours)."""
 MOST_RUNS = 8
-"""Most processes for other inputs under one hash seed; no further seed is tried after twice as many (ours)."""
+"""Most processes for other inputs under one hash seed; no further seed is tried after twice as many, five times where
+an input is sought (ours)."""
 LEAST_SHARE = 1 / 8
 """Share of simple inputs up to which those that solve an abduction do not count (ours)."""
 
@@ -74,7 +75,8 @@ def check_program(
         return Rejection(candidate, "too-large", f"source nested deeper than {MAX_CODE_DEPTH}")
     if with_pairs and len(set(outputs)) == 1:
         return Rejection(candidate, "constant", "all outputs are equal")
-    others, chance = tuple[str, ...](), 0.0
+    hidden = outputs[terms.num_shown :] if with_pairs else ()
+    others, chance = tuple[str, ...](), 0.5 if 1 == len(set(hidden)) < len(hidden) else 0.0
     if not with_pairs:
         tried = yield from _try_others(candidate, inputs[0], outputs[0], rules, terms)
         if isinstance(tried, Rejection):
@@ -100,24 +102,23 @@ def check_program(
 
 def signature(outputs: Sequence[str]) -> str:
     """Return a digest of a program's outputs, "" for fewer than eight, or fewer than four distinct ones (ours)."""
-    if len(outputs) < 8 or len(set(outputs)) < 4:
-        return ""
-    return hashlib.sha256("\0".join(outputs).encode()).hexdigest()[:16]
+    is_telling = len(outputs) >= 8 and len(set(outputs)) >= 4
+    return hashlib.sha256("\0".join(outputs).encode()).hexdigest()[:16] if is_telling else ""
 
 
 def guess_chance(output: str, others: Sequence[str]) -> float:
     """Return the chance 1/k of a guess among the k values that a program gives; 0 where k seems to be large.
 
     ``others`` are its outputs for other inputs. k is the number of distinct outputs, at least 2: for a truth value
-    always, else where there are more than three outputs of which at most a third are distinct. Those of a program that
-    only counts, say, are few as well, but most are equal: where more than three in four are, k seems to be large too,
-    unless all are, or there are two values and the rarer came more than once (ours).
+    always, else where of more than three outputs two, or at most a third, are distinct. Those of a program that only
+    counts, say, are few as well, but most are equal: where more than three in four are, k seems to be large too, unless
+    all are, or there are two values and the rarer came more than once (ours).
     """
     outputs = [output, *others]
     num_distinct, num_equal = len(set(outputs)), max(map(outputs.count, outputs))
     is_spread = num_equal <= 0.75 * len(outputs) or num_equal == len(outputs)
     is_spread |= num_distinct == 2 and num_equal < len(outputs) - 1
-    is_few = num_distinct <= len(outputs) / 3 and len(outputs) > 3
+    is_few = num_distinct <= max(2, len(outputs) / 3) and len(outputs) > 3
     return 1 / max(2, num_distinct) if output in BOOLS or (is_few and is_spread) else 0.0
 
 
@@ -168,27 +169,36 @@ def _try_others(
 
 def _outputs(candidate: Candidate, inputs: Sequence[str], rules: Rules) -> Jobs[list[str] | Rejection]:
     """Return a program's output for each input, "" where it fails, exceeds the limit or differs between hash seeds. Of
-    a task that seeks an input, different outputs or more than two seeds' processes are a rejection."""
+    a task that seeks an input, different outputs or more than five seeds' processes are a rejection.
+
+    What gives nothing under the first seed is not tried again. The rest have half as much time again, lest one near the
+    limit seem to differ, in reverse order under every other seed.
+    """
     job = make_job(candidate.code, tuple(("literal", text) for text in inputs), "each", rules)
+    seeds = [-1] if job.seed < 0 else range(rules.num_seeds)
     job = replace(job, cpu_ms=rules.limits.accept_cpu_ms, again=True)
-    found, num_runs = list[str](), 0
-    for seed in [-1] if is_tame(candidate.code, tuple(inputs)) else range(rules.num_seeds):
+    found, num_runs, is_sought = dict.fromkeys(inputs, "untried"), 0, candidate.kind == "code_i"
+    for number, seed in enumerate(seeds):
+        left = [text for text in inputs if found[text]][:: -1 if number % 2 else 1]
         texts, most = list[str](), num_runs + MOST_RUNS
-        while len(texts) < len(inputs) and num_runs < most:
-            run = yield from run_once(replace(job, inputs=job.inputs[len(texts) :], seed=seed))
+        while len(texts) < len(left) and num_runs < most:
+            rest = tuple(("literal", text) for text in left[len(texts) :])
+            run = yield from run_once(replace(job, inputs=rest, seed=seed))
             if run.ended == "infra":
                 return Rejection(candidate, "infra", run.detail)
             num_runs += 1
-            new = [one.text if one.verdict == "ok" and is_canonical(one.text) else "" for one in run.items]
-            texts += new or [""]  # without an output, the first input alone exceeds the limit
-        texts += [""] * (len(inputs) - len(texts))
-        found = found or texts
-        if found != texts and candidate.kind == "code_i":
-            return Rejection(candidate, "nondeterministic", "hash seeds disagree about other inputs")
-        found = [one if one == other else "" for one, other in zip(found, texts, strict=True)]
-        if num_runs > 2 * MOST_RUNS:  # a task that seeks an input must be tried under all seeds
-            return found if candidate.kind == "code_o" else Rejection(candidate, "timeout", "on other inputs")
-    return found
+            texts += [one.text if one.verdict == "ok" else "" for one in run.items] or [""]  # "": alone it is too slow
+        told = dict(zip_longest(left, texts, fillvalue=""))
+        if number == 0:
+            found = {text: new if is_canonical(new) else "" for text, new in told.items()}
+            job = replace(job, cpu_ms=job.cpu_ms * 3 // 2)
+        elif differing := [text for text, new in told.items() if new != found[text]]:
+            if is_sought:
+                return Rejection(candidate, "nondeterministic", "hash seeds or orders disagree about other inputs")
+            found |= {text: "" for text in differing if text != inputs[-1]}  # the first order tells of the given input
+        if num_runs > (5 if is_sought else 2) * MOST_RUNS:  # where an input is sought, all seeds must be tried
+            return Rejection(candidate, "timeout", "on other inputs") if is_sought else [found[text] for text in inputs]
+    return [found[text] for text in inputs]
 
 
 def _can_be_measured(code: str) -> bool:
