@@ -31,7 +31,7 @@ from redqueen.evaluate.fitness_suite import score
 from redqueen.learn.answers import VerifiedAnswer
 from redqueen.learn.distillation import examples_of, fine_tune
 from redqueen.records import BASE_SLOT, Candidate, Task
-from redqueen.statistics import mean_interval
+from redqueen.statistics import bootstrap_mean
 from redqueen.streams import Streams
 
 FOUR = ["chain_sum", "gcd", "spell_backward", "count_bits"]
@@ -44,6 +44,7 @@ SETTINGS = (
     "distill.learning_rate=3e-4", "distill.batch_size=24", "distill.warmup_updates=5",
 )  # fmt: skip
 
+SUITES = ("held out", "seen")
 Line = dict[str, Any]
 
 
@@ -87,7 +88,9 @@ def measure(config: Config, num: int, num_each: int, seeds: Sequence[int], known
     arms = {"1 family": FOUR[:1], "4 families": FOUR, "20 families": twenty, "60 families": of_categories(TRAINED_ON)}
     with open_engine(config) as engine:
         apart = [name for name in of_categories(HELD_OUT) if name not in twenty]
-        suites = {"held out": held_out(apart, num_each, engine), "seen": held_out(twenty, num_each // 3, engine)}
+        suites = dict(
+            zip(SUITES, (held_out(apart, num_each, engine), held_out(twenty, num_each // 3, engine)), strict=True)
+        )
         done = {(line["arm"], line["seed"]) for line in known}
         for seed, arm in [(-1, "base"), *itertools.product(seeds, arms)]:
             if (arm, seed) in done:
@@ -110,28 +113,25 @@ def measure(config: Config, num: int, num_each: int, seeds: Sequence[int], known
 
 
 def report(lines: Sequence[Line]) -> str:
-    """Return the arms' means, less the base and less one family, with t intervals over seeds."""
-    means = {
-        (one["arm"], one["seed"], suite): 100 * float(np.nanmean(one[suite]))
-        for one in lines for suite in ("held out", "seen")
-    }  # fmt: skip
+    """Return the arms' means, less the base and less one family: differences of the same items and, for arms, of the
+    same seeds, with bootstrap intervals over items."""
+    scores = {(one["arm"], one["seed"], suite): 100 * np.array(one[suite]) for one in lines for suite in SUITES}
     rows = ["| families | tokens read twice | suite | mean | less base | less 1 family |", "|---|---|---|---|---|---|"]
-    for arm, suite in dict.fromkeys((arm, suite) for arm, _, suite in means):
+    for arm, suite in itertools.product(dict.fromkeys(one["arm"] for one in lines), SUITES):
         own = [one for one in lines if one["arm"] == arm]
-        values = [means[arm, one["seed"], suite] for one in own]
-        cells = [f"{np.mean(values):.1f}"]
+        cells = [f"{np.mean([scores[arm, one['seed'], suite] for one in own]):.1f}"]
         for other in ("base", "1 family"):
-            pairs = [means.get((other, -1 if other == "base" else one["seed"], suite)) for one in own]
-            gains = [a - b for a, b in zip(values, pairs, strict=True) if b is not None]
-            cells.append(_with_interval(gains) if arm not in ("base", other) and len(gains) > 1 else "")
+            seeds = [(one["seed"], -1 if other == "base" else one["seed"]) for one in own if arm not in ("base", other)]
+            pairs = [scores[arm, a, suite] - scores[other, b, suite] for a, b in seeds if (other, b, suite) in scores]
+            cells.append(_with_interval(np.mean(pairs, axis=0)) if pairs else "")
         tokens = f"{np.mean([one['tokens'] for one in own]):,.0f}" if arm != "base" else ""
         rows.append(f"| {arm} | {tokens} | {suite} | " + " | ".join(cells) + " |")
     return "\n".join(rows)
 
 
-def _with_interval(values: Sequence[float]) -> str:
-    mean, low, high = np.mean(values), *mean_interval(values)
-    return f"{mean:.1f} ({low:.1f} to {high:.1f})"
+def _with_interval(gains: np.ndarray) -> str:
+    low, high = bootstrap_mean(gains, np.random.default_rng(EVALUATION_SEED))
+    return f"{gains.mean():.1f} ({low:.1f} to {high:.1f})"
 
 
 def read(path: Path) -> list[Line]:

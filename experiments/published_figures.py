@@ -14,8 +14,8 @@ Sources, in ``experiments/tables/``:
 - ``smollm2_claims.csv``: twelve runs on SmolLM2, judged by ``paper_claims/claims.py``, in the measure's own unit.
 - ``qwen_coder.csv``: how many of an item's samples were right, one digit an item (g: 16), for Qwen2.5-Coder-0.5B and
   the products of its runs, as `redqueen evaluate` graded them.
-- ``recorded.csv``: single runs whose journals are not kept, as `redqueen report`, `redqueen evaluate` or
-  ``experiments/paired_answers.py`` printed them, in points.
+- ``recorded.csv``: single runs whose journals are not kept, as `redqueen report`, `redqueen evaluate`,
+  ``experiments/paired_answers.py`` or ``experiments/breadth_of_answers.py`` printed them, in points.
 """
 
 from __future__ import annotations

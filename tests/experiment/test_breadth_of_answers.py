@@ -12,17 +12,18 @@ from breadth_of_answers import SETTINGS, measure, report
 from redqueen.config import load_config
 
 
-def test_the_report_pairs_arms_by_seed() -> None:
-    found = {"base": [(-1, 0.0)], "1 family": [(0, 0.1), (1, 0.3)], "60 families": [(0, 0.2), (1, 0.5)]}
+def test_the_report_pairs_items_of_the_same_seed() -> None:
+    found = {"base": [(-1, [1, 0])], "1 family": [(0, [1, 0]), (1, [0, 0])], "60 families": [(1, [1, 1])]}
     lines = [
-        {"arm": arm, "seed": seed, "tokens": 7, "held out": [share, share], "seen": [1.0, 0.0]}
+        {"arm": arm, "seed": seed, "tokens": 7, "held out": items, "seen": [0]}
         for arm, runs in found.items()
-        for seed, share in runs
+        for seed, items in runs
     ]
     told = report(lines).splitlines()
-    # gains over one family: 10 and 20 points; mean 15, standard error 5, t of one degree of freedom 12.706
-    assert told[-2] == "| 60 families | 7 | held out | 35.0 | 35.0 (-155.6 to 225.6) | 15.0 (-48.5 to 78.5) |"
-    assert told[2] == "| base |  | held out | 0.0 |  |  |"
+    assert told[2] == "| base |  | held out | 50.0 |  |  |"
+    assert told[4].startswith("| 1 family | 7 | held out | 25.0 | -25.0 (-50.0 to 0.0) |  |")
+    # over the base it gains the second item alone; over one family of the same seed both
+    assert told[-2] == "| 60 families | 7 | held out | 100.0 | 50.0 (0.0 to 100.0) | 100.0 (100.0 to 100.0) |"
 
 
 @pytest.mark.slow
