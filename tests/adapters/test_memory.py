@@ -199,7 +199,7 @@ def test_what_cannot_fit_is_refused_with_what_to_lower() -> None:
 
 def test_a_configured_run_says_what_it_needs_part_by_part() -> None:
     first, *lines = plan_memory(Config(), QWEN_7B)
-    assert first in ("products in bf16", "products in fp32")
+    assert first in ("matrix products in bf16", "matrix products in fp32")
     assert [line.split(":")[0] for line in lines] == [
         "base",
         "factors",

@@ -119,7 +119,11 @@ def test_what_was_noted_of_a_length_stays_when_the_journal_is_cut_back(over: Pat
         assert read.metric_series(journal)["run/num_steps"] == [(2, 9.0)]
 
 
-def test_a_run_that_is_over_says_how_it_goes_on(over: Path) -> None:
+def test_a_run_that_is_over_says_how_it_goes_on(over: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "product").mkdir()
+    assert f"next: redqueen export {over} --out product-{over.name}" in redqueen("resume", over)[2]
+    (tmp_path / "product").rmdir()
     code, out, err = redqueen("resume", over)
     assert code == 0 and out.startswith("report: ") and "held-out tasks solved, sampled: base " in out
     assert f"next: redqueen export {over} --out product" in err

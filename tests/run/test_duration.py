@@ -116,6 +116,6 @@ def test_a_plan_says_how_long_the_run_would_take_and_starts_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, out, _ = redqueen("train", QUICK, "--dry-run", "--measure")
+    code, out, _ = redqueen("train", QUICK, "--dry-run", "--measure", "--run-dir", tmp_path)  # a price needs no folder
     assert code == 0 and out.splitlines()[-1].startswith("# expected duration: ")
     assert list(tmp_path.iterdir()) == []

@@ -302,7 +302,7 @@ def plan_memory(config: Config, shape: dict[str, Any]) -> list[str]:
     else:
         free = f"free on this {where}: {size(available_bytes(torch.device('cuda' if work.on_cuda else 'cpu')))}"
     precision = "bf16" if work.bf16 else "fp32"
-    return [f"products in {precision}", *plan(shape, work).lines(), free]
+    return [f"matrix products in {precision}", *plan(shape, work).lines(), free]
 
 
 def refuse_what_cannot_fit(config: Config, device: torch.device) -> None:

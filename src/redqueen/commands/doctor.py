@@ -56,7 +56,7 @@ def examine() -> Iterator[Line]:
     yield from _packages()
     yield "cores", str(os.cpu_count()), True
     bf16 = "fast on this processor" if multiplies_bf16() else "slow on this processor (bases run in fp32 on it)"
-    yield "products in bfloat16", bf16, True
+    yield "matrix products in bfloat16", bf16, True
     yield "CUDA", torch.cuda.get_device_name(0) if torch.cuda.is_available() else "none (the CPU is used)", True
     free_gb = shutil.disk_usage(Path.cwd()).free / 1e9
     yield "free disk here", f"{free_gb:.1f} GB", free_gb > 1

@@ -40,7 +40,7 @@ def train(
         from redqueen.run.dry_run import plan_text, refuse_what_cannot_start
 
         print(plan_text(fitted), flush=True)  # also of a base that is not at hand
-        refuse_what_cannot_start(resolved, folder)
+        refuse_what_cannot_start(resolved, None if measure else folder)  # a price needs no folder
         if measure:
             from redqueen.run.duration import measured_duration
 
@@ -53,7 +53,6 @@ def train(
     told = [line.removeprefix("# ") for line in planned if "peak" in line or "free" in line]
     for line in (*fitted.reasons, *told):
         print(line, file=sys.stderr)
-
     play_to_report(folder, lambda: start(resolved, folder, load))
 
 
@@ -110,7 +109,8 @@ def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
                 print(f"redqueen: {NOTHING_VALID}: {REMEDY}", file=sys.stderr)
                 sys.exit(1 if view.num_candidates >= FEWEST_TELLING else 0)
             print("\n".join(result_lines(view)), flush=True)  # before the next command, also in one file
-            print(f"next: {command('export', folder, '--out', 'product')}", file=sys.stderr)
+            out = "product" + f"-{folder.name}" * Path("product").exists()
+            print(f"next: {command('export', folder, '--out', out)}", file=sys.stderr)
             spent = Spent(view.tokens, view.step_seconds)
             print(how_to_go_on(folder, load_run_config(folder), view.last_step, spent), file=sys.stderr)
             return
