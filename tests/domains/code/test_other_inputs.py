@@ -412,3 +412,10 @@ def test_the_time_of_an_answer_that_runs_a_program_follows_from_their_number_alo
     assert {answer_ms(True, 64, num_slow, limits) for num_slow in range(65)} == {18}
     assert answer_ms(False, 64, 0, limits) == checking.FIRST_CPU_MS
     assert [answer_ms(False, 64, num_slow, limits) for num_slow in (1, 8, 64)] == [200, 100, 12]
+
+
+def test_a_program_that_knows_both_orders_is_refused_where_an_input_is_sought(verifier: Sandbox) -> None:
+    code = "import math\ndef f(x):\n    n = getattr(math, 'n', 0)\n    math.n = n + 1\n"
+    code += "    return 8 if n == 0 or x in (57, 58, 50, 0, 14) else x * 1000\n"
+    [verdict] = check([Candidate("c", "T1", "S1", "code_i", code, code, ("57",))], verifier, STRICT)
+    assert isinstance(verdict, Rejection) and verdict.reason == "nondeterministic"

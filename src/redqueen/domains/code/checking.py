@@ -33,8 +33,7 @@ BOOLS = ("True", "False")
 FEWEST_OTHERS = 4
 """Other inputs that a program must accept, or its output counts as one of two: it may be a lookup table (ours)."""
 MOST_RUNS = 8
-"""Most processes for other inputs under one hash seed; no further seed is tried after twice as many, five times where
-an input is sought (ours)."""
+"""Most processes for other inputs under a hash seed; in all twice as many, seven times if an input is sought (ours)."""
 LEAST_SHARE = 1 / 8
 """Share of simple inputs up to which those that solve an abduction do not count (ours)."""
 
@@ -169,7 +168,7 @@ def _try_others(
 
 def _outputs(candidate: Candidate, inputs: Sequence[str], rules: Rules) -> Jobs[list[str] | Rejection]:
     """Return a program's output for each input, "" where it fails, exceeds the limit or differs between hash seeds. Of
-    a task that seeks an input, different outputs or more than five seeds' processes are a rejection.
+    a task that seeks an input, different outputs or too many processes are a rejection.
 
     What gives nothing under the first seed is not tried again. The rest have half as much time again, lest one near the
     limit seem to differ, in reverse order under every other seed.
@@ -180,9 +179,10 @@ def _outputs(candidate: Candidate, inputs: Sequence[str], rules: Rules) -> Jobs[
     found, num_runs, is_sought = dict.fromkeys(inputs, "untried"), 0, candidate.kind == "code_i"
     for number, seed in enumerate(seeds):
         left = [text for text in inputs if found[text]][:: -1 if number % 2 else 1]
-        texts, most = list[str](), num_runs + MOST_RUNS
+        is_alone = is_sought and number == 1  # each in a process of its own: no order can tell the program where it is
+        texts, most = list[str](), num_runs + (len(left) if is_alone else MOST_RUNS)
         while len(texts) < len(left) and num_runs < most:
-            rest = tuple(("literal", text) for text in left[len(texts) :])
+            rest = tuple(("literal", text) for text in left[len(texts) : len(texts) + 1 if is_alone else None])
             run = yield from run_once(replace(job, inputs=rest, seed=seed))
             if run.ended == "infra":
                 return Rejection(candidate, "infra", run.detail)
@@ -196,7 +196,7 @@ def _outputs(candidate: Candidate, inputs: Sequence[str], rules: Rules) -> Jobs[
             if is_sought:
                 return Rejection(candidate, "nondeterministic", "hash seeds or orders disagree about other inputs")
             found |= {text: "" for text in differing if text != inputs[-1]}  # the first order tells of the given input
-        if num_runs > (5 if is_sought else 2) * MOST_RUNS:  # where an input is sought, all seeds must be tried
+        if num_runs > (7 if is_sought else 2) * MOST_RUNS:  # where an input is sought, all seeds must be tried
             return Rejection(candidate, "timeout", "on other inputs") if is_sought else [found[text] for text in inputs]
     return [found[text] for text in inputs]
 
