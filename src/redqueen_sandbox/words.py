@@ -72,6 +72,7 @@ _TAME_DOTS = re.compile(
 _RISKY_SIGN = re.compile(r"[.@]|__|\w''|\{(?!\s*\}|\s*(?:''|-?(?!lambda\b)\w+)\s*:(?!=))")
 
 
+@functools.lru_cache(maxsize=64)  # asked when a job is made and when it is confirmed
 def is_tame(code: str, inputs: tuple[str, ...]) -> bool:
     """Tell whether a program has no way to a set, a hash or an object's text: two processes are enough for it.
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import ClassVar
 
 import pytest
 
@@ -256,18 +254,3 @@ def test_an_exception_named_timeout_is_not_a_lack_of_time(verifier: Sandbox) -> 
     raises = "class timeout(Exception):\n    pass\ndef f(x):\n    raise timeout"
     raised, late = grades(verifier, given, raises, "def f(x):\n    while True:\n        pass")
     assert (raised.verdict, raised.detail) == ("error", "timeout") and late.verdict == "timeout"
-
-
-def test_slow_answers_run_again_once_where_they_run_no_program(verifier: Sandbox) -> None:
-    class Recorder:
-        num_slow: ClassVar[list[set[int]]] = []
-
-        def judge(self, work: Sequence[partial[object]]) -> list[object]:
-            self.num_slow.append({one.args[3] for one in work})
-            return [[Grade(False, "timeout" if one.args[1][0] != "7" else "ok")] for one in work]
-
-    sums = Task("sums", "", "", "maths_formal", "", ("",), ("7",), "3 + 4 = ?")
-    for given, expected in ((task(verifier, "code_f", PLUS_ONE, *TEN), [{0}]), (sums, [{0}, {3}])):
-        Recorder.num_slow.clear()
-        registry.grade([(given, text) for text in ("7", "8", "9", "10")], recorder := Recorder())  # type: ignore[arg-type]
-        assert recorder.num_slow == expected

@@ -18,7 +18,6 @@ from importlib.metadata import EntryPoint
 from typing import Protocol, TypeVar
 
 from redqueen.config import FILE_PREFIX, GYM_PREFIX, Config, ProposeConfig, VerifyConfig
-from redqueen.domains.code.checking import FIRST_CPU_MS
 from redqueen.domains.code.kinds import CODE
 from redqueen.domains.domain import Domain, Grader, Item, Shown, TaskKind, Words
 from redqueen.domains.gym.kinds import KIND_PREFIX, gym_domain
@@ -286,50 +285,41 @@ def _check(candidate: Candidate, terms: VerifyConfig, rules: Rules) -> Jobs[Task
 def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list[Grade]:
     """Grade answers (None: there is none), in order. Equal pairs are graded once.
 
-    Endless loops must not cost much more than honest answers, and no grade may depend on the order of the answers: see
-    ``answer_ms``. Those that run no program and reach the first limit run again, all of a task under the same one.
+    No grade may depend on the other answers or on their order, and endless loops must not cost much more than honest
+    answers: see ``answer_ms``.
     """
-    waiting: dict[Task, list[str]] = {}
+    num_of, waiting = Counter(task for task, _ in pairs), dict[Task, list[str]]()
     for task, answer in dict.fromkeys(pairs):
         if answer is not None:
             waiting.setdefault(task, []).append(answer)
-    num_of, num_slow = {task: len(answers) for task, answers in waiting.items()}, Counter[Task]()
-    grades: dict[tuple[Task, str], Grade] = {}
-    while waiting:
-        parts = {task: [all_] if kind_of(task).grade_all else [[one] for one in all_] for task, all_ in waiting.items()}
-        work = [(task, part) for task, split in parts.items() for part in split]
-        judged = verifier.judge([partial(_grade, task, part, num_of[task], num_slow[task]) for task, part in work])
-        for (task, part), found in zip(work, judged, strict=True):
-            grades.update({(task, answer): one for answer, one in zip(part, found, strict=True) if one})
-        tried = {} if num_slow else {task: all_ for task, all_ in waiting.items() if not kind_of(task).runs_programs}
-        slow = {task: [one for one in all_ if grades[task, one].verdict == "timeout"] for task, all_ in tried.items()}
-        waiting = {task: answers for task, answers in slow.items() if answers}
-        num_slow.update({task: len(answers) for task, answers in waiting.items()})
+    parts = {task: [all_] if kind_of(task).grade_all else [[one] for one in all_] for task, all_ in waiting.items()}
+    work = [(task, part) for task, split in parts.items() for part in split]
+    judged = verifier.judge([partial(_grade, task, part, num_of[task]) for task, part in work])
+    grades = {
+        (task, answer): one
+        for (task, part), found in zip(work, judged, strict=True)
+        for answer, one in zip(part, found, strict=True)
+    }
     return [Grade(False, "unparsable") if answer is None else grades[task, answer] for task, answer in pairs]
 
 
-def answer_ms(runs_programs: bool, num: int, num_slow: int, limits: Limits) -> int:
-    """Return the limit of CPU time, milliseconds, for a run of each of a task's ``num`` different answers.
+def answer_ms(runs_programs: bool, num: int, limits: Limits) -> int:
+    """Return the limit of CPU time, milliseconds, for a run of each of the ``num`` answers to a task.
 
-    Where they run programs it follows from their number alone: by default up to 8 have 57 (both runs 2.3 times what a
-    task may take), 16 have 31, 27 and more have 18. Else it is low first; the slow ones (``num_slow``) then have the
-    full one, or their share of five full runs, or of 1/8 of one for each answer (ours).
+    Where answers run no program, each has the full limit. Else it follows from their number, equal ones and missing ones
+    included, which no student chooses: by default up to 8 have 57 (both runs 2.3 times what a task may take), 16 have
+    31, 27 and more have 18 (ours).
     """
-    run_ms, most_ms = max(limits.cpu_ms, 200), float(FIRST_CPU_MS)
-    if runs_programs:
-        most_ms = max(min(2.3 * limits.accept_cpu_ms, 5 * run_ms / num), 3 / 16 * run_ms) / 2
-    elif num_slow:
-        most_ms = max(5, num / 8) * run_ms / (2 * num_slow)
-    return min(int(most_ms), limits.cpu_ms)
+    if not runs_programs:
+        return limits.cpu_ms
+    run_ms = max(limits.cpu_ms, 200)
+    return min(int(max(min(2.3 * limits.accept_cpu_ms, 5 * run_ms / num), 3 / 16 * run_ms) / 2), limits.cpu_ms)
 
 
-def _grade(task: Task, answers: list[str], num: int, num_slow: int, rules: Rules) -> Jobs[Sequence[Grade | None]]:
-    """Grade some of a task's ``num`` answers; None for a second run that would have hardly more time than the first."""
+def _grade(task: Task, answers: list[str], num: int, rules: Rules) -> Jobs[list[Grade]]:
+    """Grade some of a task's ``num`` answers."""
     kind = kind_of(task)
-    most_ms = answer_ms(kind.runs_programs, num, num_slow, rules.limits)
-    if num_slow and most_ms <= 1.5 * FIRST_CPU_MS:
-        return [None] * len(answers)
-    rules = replace(rules, limits=replace(rules.limits, cpu_ms=most_ms))
+    rules = replace(rules, limits=replace(rules.limits, cpu_ms=answer_ms(kind.runs_programs, num, rules.limits)))
 
     def jobs() -> Jobs[list[Grade]]:
         if kind.grade_all is not None:

@@ -315,6 +315,17 @@ def test_a_program_that_loops_on_all_other_inputs_is_run_a_few_times_for_them(ve
     assert isinstance(verdict, Task) and verifier.num_jobs - before == 2 + checking.MOST_RUNS
 
 
+def test_where_an_input_is_sought_the_processes_for_other_inputs_are_bounded(
+    verifier: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "def f(x):\n    return x * len({x, 'a'}) + x % 7\n"
+    sought = Candidate("c", "T1", "S1", "code_i", code, code, ("750",))
+    assert isinstance(check([sought], verifier, VerifyConfig())[0], Task)
+    monkeypatch.setattr(checking, "MOST_RUNS", 1)  # the second seed alone has a process for each of fifteen inputs
+    [verdict] = check([sought], verifier, VerifyConfig())
+    assert isinstance(verdict, Rejection) and (verdict.reason, verdict.detail) == ("timeout", "on other inputs")
+
+
 def test_a_program_whose_output_depends_on_the_runs_before_is_refused(verifier: Sandbox) -> None:
     code = "import string\ndef f(x):\n    string.n = getattr(string, 'n', 0) + 1\n    return 3 * x * string.n\n"
     [verdict] = check([Candidate("c", "T1", "S1", "code_o", code, code, ("750",))], verifier, VerifyConfig())
@@ -406,12 +417,10 @@ def test_no_grade_depends_on_which_process_is_free() -> None:
     assert all(one == found[0] for one in found) and 0 < sum(found[0]) < 64
 
 
-def test_the_time_of_an_answer_that_runs_a_program_follows_from_their_number_alone() -> None:
+def test_the_time_of_an_answer_follows_from_the_number_of_attempts_alone() -> None:
     limits = Limits(cpu_ms=200, accept_cpu_ms=50)
-    assert [answer_ms(True, num, 0, limits) for num in (1, 8, 16, 27, 64)] == [57, 57, 31, 18, 18]
-    assert {answer_ms(True, 64, num_slow, limits) for num_slow in range(65)} == {18}
-    assert answer_ms(False, 64, 0, limits) == checking.FIRST_CPU_MS
-    assert [answer_ms(False, 64, num_slow, limits) for num_slow in (1, 8, 64)] == [200, 100, 12]
+    assert [answer_ms(True, num, limits) for num in (1, 8, 16, 27, 64)] == [57, 57, 31, 18, 18]
+    assert {answer_ms(False, num, limits) for num in (1, 8, 64)} == {200}
 
 
 def test_a_program_that_knows_both_orders_is_refused_where_an_input_is_sought(verifier: Sandbox) -> None:

@@ -125,3 +125,12 @@ def test_a_comparison_in_a_group_has_the_time_of_the_group() -> None:
 def test_a_hard_comparison_has_more_time_than_a_program_of_a_few(verifier: Sandbox) -> None:
     case = ("19/15880 - sqrt(11)/174680", "1/(sqrt(176) + 836)")  # some 45 ms, so that half of the runs ran out at 55
     assert wrong_ones([case] * 12, verifier) == []
+
+
+def test_slow_wrong_answers_take_no_time_from_a_slow_right_one() -> None:
+    gold, right = task("sqrt(2) + sqrt(3)"), "\\sqrt{5+2\\sqrt{6}}"
+    slow = [f"\\exp{{\\exp{{\\exp{{{i}}}}}}}+\\sqrt{{2}}" for i in range(100, 124)]
+    with Sandbox(workers=2, limits=Limits(cpu_ms=200)) as verifier:
+        grades = grade([(gold, text) for text in (*slow, right)], verifier)
+    assert [one.verdict for one in grades] == ["timeout"] * len(slow) + ["ok"]
+    assert grades[-1].correct

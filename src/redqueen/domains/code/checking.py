@@ -25,9 +25,9 @@ MAX_CODE_DEPTH = 100
 run out of stack (ours; the programs of CRUXEval have at most 13)."""
 MAX_CHARS = 8_192
 """Longest input and output of a task: the judge reads them again and again, and no longer one fits a prompt (ours)."""
-FIRST_CPU_MS = 10
-"""CPU time of the first run of an answer, milliseconds; nearly all need less than 5 (ours). No program that answers run
-or imitate may need more: their grades would depend on how many they are."""
+ANSWERED_CPU_MS = 10
+"""Most CPU time of a program that answers run or imitate, milliseconds: half of the least that ``answer_ms`` gives them
+(ours; nearly all need less than 5)."""
 
 BOOLS = ("True", "False")
 FEWEST_OTHERS = 4
@@ -63,7 +63,7 @@ def check_program(
     result = yield from verify_program(Program(candidate.id, candidate.code, tuple(inputs)), rules)
     if result.verdict != "ok":
         return Rejection(candidate, result.verdict, result.detail)
-    most_ms = limits.accept_cpu_ms if candidate.kind == "code_o" else min(limits.accept_cpu_ms, FIRST_CPU_MS)
+    most_ms = limits.accept_cpu_ms if candidate.kind == "code_o" else min(limits.accept_cpu_ms, ANSWERED_CPU_MS)
     if result.cpu_ms > most_ms:
         return Rejection(candidate, "timeout", f"needs more than {most_ms} ms of CPU")
     try:
