@@ -85,7 +85,7 @@ def held_out(names: Sequence[str], num_each: int, engine: Engine) -> list[Item]:
 def measure(config: Config, num: int, num_each: int, seeds: Sequence[int], known: Sequence[Line]) -> Iterator[Line]:
     """Yield a line for the base (seed -1) and for each arm and seed that is not among the known ones."""
     twenty = [name.removeprefix("gym:") for name in config.propose.domains]
-    arms = {"1 family": FOUR[:1], "4 families": FOUR, "20 families": twenty, "60 families": of_categories(TRAINED_ON)}
+    arms = {"1 family": FOUR[:1], "4 families": FOUR, "20 families": twenty, "56 families": of_categories(TRAINED_ON)}
     with open_engine(config) as engine:
         apart = [name for name in of_categories(HELD_OUT) if name not in twenty]
         suites = dict(

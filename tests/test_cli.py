@@ -54,6 +54,7 @@ def test_the_plan_shows_the_resolved_config_and_the_work_of_a_step_and_writes_no
     assert code == 0
     assert "num_steps = 7" in out and "[evolve]" in out
     assert "2T+2S: 7 steps" in out and "10 proposals (5 a teacher), at most 30 attempts" in out
+    assert "temperature: proposals 1, attempts 1\n" in out, "propose.temperature = 0.0 stands for that of attempts"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -72,7 +73,9 @@ def test_the_version_is_that_of_the_package() -> None:
 
 def test_a_run_directory_that_exists_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("mine")
-    lines = {refusal(redqueen("train", QUICK, "--run-dir", tmp_path, *dry)) for dry in ([], ["--dry-run"])}
+    told = [redqueen("train", QUICK, "--run-dir", tmp_path, *dry) for dry in ([], ["--dry-run"])]
+    assert [out for _, out, _ in told] == ["", ""], "no plan is printed first"
+    lines = set(map(refusal, told))
     assert len(lines) == 1 and f"redqueen resume {tmp_path}" in min(lines)
     assert [p.name for p in tmp_path.iterdir()] == ["note.txt"]
 

@@ -97,7 +97,7 @@ def test_the_graded_greedy_answers_are_kept_when_the_evaluation_ends_while_it_sa
     assert [(line["question"], line["mode"]) for line in lines_of(out)] == [(f"i{n}", "greedy") for n in range(3)]
 
 
-def test_a_fresh_adapter_in_a_peft_folder_answers_as_its_base_does(alone: Engine, data: Path, tmp_path: Path) -> None:
+def test_an_adapter_in_a_peft_folder_is_examined_beside_its_base(alone: Engine, data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "adapter"
     bank, base = alone.store.bank, identify_base(str(embedded()))
     genotype = bank.genotype(0)
@@ -107,12 +107,11 @@ def test_a_fresh_adapter_in_a_peft_folder_answers_as_its_base_does(alone: Engine
     (folder / "adapter_config.json").write_text(json.dumps(pattern))
     questions = load_questions("cruxeval-o", data)
     with open_examination(str(folder), SHORT) as examination, Judge() as judge:
-        assert examination.examinees == (Examinee("adapter", "adapter", 0),)
+        assert examination.examinees == (Examinee("base", "base", BASE_SLOT), Examinee("adapter", "adapter", 0))
         assert examination.engine.prompt_format.name == "compact"
-        both = Examination(examination.engine, (Examinee("base", "base", BASE_SLOT), *examination.examinees), "")
-        answers = examine(both, questions, judge, 0, 1.0)
+        answers = examine(examination, questions, judge, 0, 1.0)
     texts = {name: [a.text for a in answers if a.examinee == name] for name in ("base", "adapter")}
-    assert len(texts["base"]) == 4 and texts["base"] == texts["adapter"]
+    assert len(texts["base"]) == 4 and texts["base"] == texts["adapter"], "a fresh adapter changes nothing"
 
 
 def embedded() -> Path:

@@ -255,6 +255,13 @@ def test_a_count_of_one_is_singular_on_every_page(tmp_path: Path) -> None:
         assert f"1 {noun}" in words, noun
 
 
+def test_an_example_says_how_many_of_its_attempts_are_shown(tmp_path: Path) -> None:
+    for num, shown in ((2, ""), (5, ", 3 shown")):
+        build_run(tmp_path / str(num), 1, 1, 1, tasks_per_match=1, num_attempts=num, hostile=False)
+        page = write_report([tmp_path / str(num)], tmp_path / f"{num}.html").read_text(encoding="utf-8")
+        assert re.search(rf"of {num} attempts right{shown}</summary>", page)
+
+
 def test_pages_use_standard_terms_and_explain_them(tmp_path: Path) -> None:
     build_run(tmp_path / "run", 12, 2, 2, tasks_per_match=1, num_attempts=1, evolve_every=4, hostile=False)
     sick = Health(Disengagement(0.9, 0.1), Cycling(0.9, 0.9), 0.5, Diversity(0, 0), Diversity(0, 0), Stability(0, 0, 0))

@@ -1,6 +1,5 @@
 """Candidates become tasks or rejections; answers are graded."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest

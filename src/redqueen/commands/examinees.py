@@ -52,8 +52,8 @@ class Examination:
 def open_examination(target: str, overrides: Sequence[str], report: Report = unheard) -> Iterator[Examination]:
     """Load a target: a run directory, a PEFT folder, a Hugging Face model folder, or the word ``base``.
 
-    Of a run, all members of its newest checkpoint are evaluated, what was distilled, and the bare base. ``overrides``
-    are ``section.field=value``; ``report`` gets the progress.
+    Of a run, all members of its newest checkpoint are evaluated, what was distilled, and the bare base; an adapter
+    with its base. ``overrides`` are ``section.field=value``; ``report`` gets the progress.
 
     Raises UserError when it is none of the four or cannot be loaded.
     """
@@ -122,7 +122,7 @@ def _open_adapter(folder: Path, asked: Config, report: Report) -> Iterator[Exami
     with open_engine(fit_to_base(_with(data, asked)).config, report=report) as engine:
         engine.store.load(0, genotype)
         name = folder.resolve().name
-        yield Examination(engine, (Examinee(name, "adapter", 0),), name)
+        yield Examination(engine, (Examinee(BASE_NAME, "base", BASE_SLOT), Examinee(name, "adapter", 0)), name)
 
 
 def _holds_model(folder: Path) -> bool:

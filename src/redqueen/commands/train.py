@@ -32,15 +32,18 @@ def train(
         print_presets()
         return
     from redqueen.fitting import fit_to_base
+    from redqueen.run.store import refuse_existing
 
     fitted, load = fit_to_base(load_config(config, overrides), overrides), _load(cluster)
     resolved = fitted.config
     folder = run_dir or Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"
+    if not measure:  # a price needs no folder
+        refuse_existing(folder)
     if dry_run or measure:
         from redqueen.run.dry_run import plan_text, refuse_what_cannot_start
 
         print(plan_text(fitted), flush=True)  # also of a base that is not at hand
-        refuse_what_cannot_start(resolved, None if measure else folder)  # a price needs no folder
+        refuse_what_cannot_start(resolved)
         if measure:
             from redqueen.run.duration import measured_duration
 

@@ -125,14 +125,14 @@ def _loading(base: str, merged: bool, is_local: bool, folder: str) -> str:
 
 
 def _prompt_text(config: Config, example: float | None) -> str:
-    """Say how a task is asked, with code for the held-out item number ``example``, or the seed of the run's domain."""
+    """Say how a task is asked, with code for the held-out item number ``example``, else for the first."""
     name = config.model.prompt_format
     if name == "auto":
         name = "compact" if config.model.base == EMBEDDED else "chat"
     form = PromptFormat(FRAMES[name], config.verify)
     domain = next((DOMAINS[own] for own in config.propose.domains if own in DOMAINS), DOMAINS["code"])
-    task, remark = domain.seed, "No held-out item is known that only the adapter answers: the base may answer this one."
-    items = items_of(config) if example is not None and DOMAINS.keys() >= set(config.propose.domains) else ()
+    items = items_of(config) if DOMAINS.keys() >= set(config.propose.domains) else ()
+    task, remark = items[0].task if items else domain.seed, "The base may answer it as well."
     if example is not None and 0 <= example < len(items):
         task = items[int(example)].task
         remark = "In the run's evaluation this held-out item was answered right with the adapter, and not without it."

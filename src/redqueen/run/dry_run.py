@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from redqueen.adapters.base_shape import base_shape, positions_of, pretrained
 from redqueen.config import Config
 from redqueen.display import counted
 from redqueen.domains.registry import texts_of_a_step
 from redqueen.fitting import Fitted
-from redqueen.run.store import refuse_existing
 from redqueen.run.trackers import require_tracker
 from redqueen.verifying import open_sandbox
 
@@ -22,13 +20,11 @@ def plan_text(fitted: Fitted) -> str:
     return "\n".join([*_resolved(config), "", *reasons, *_work(config), "", *memory_lines(config), *_servers(config)])
 
 
-def refuse_what_cannot_start(config: Config, folder: Path | None = None) -> None:
-    """Raise UserError for what a run in ``folder`` would refuse before step 1, as far as its base is at hand."""
+def refuse_what_cannot_start(config: Config) -> None:
+    """Raise UserError for what a run would refuse before step 1, as far as its base is at hand."""
     from redqueen.domains.prompt_format import choose_format
     from redqueen.propose.filters import load_content_filter
 
-    if folder is not None:
-        refuse_existing(folder)
     if config.evolve.constants or config.evolve.imported:
         from redqueen.evolve.generation import check_rules  # imports torch
 
@@ -73,6 +69,7 @@ def _work(config: Config) -> list[str]:
         f"# {config.population.arm}: {counted(config.run.num_steps, 'step')}, {counted(births, 'generation')}",
         f"# a step: {counted(proposals, 'proposal')} ({each} a teacher), at most {counted(attempts, 'attempt')}",
         f"# a step: at most {tokens:,} new tokens if every text ran to its limit",
+        f"# temperature: proposals {config.propose_temperature:g}, attempts {solve.temperature:g}",
     ]
 
 
