@@ -331,7 +331,7 @@ def operators(as_json: AsJson = False) -> None:
 
 @app.command()
 def breed(
-    operator: Annotated[str, typer.Option(help="An id from `redqueen operators`.")],
+    operator: Annotated[str, typer.Option(help="An id from `redqueen operators`, or your own as module:NAME.")],
     parents: Annotated[list[Path], typer.Option(help="PEFT folders: repeat the flag for two parents.")],
     out: Annotated[Path, typer.Option(help="Folder to make.")],
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,

@@ -150,7 +150,7 @@ class EvolveConfig(Section):
         if strange:
             usable = dict.fromkeys([*OPERATORS, *self.operators])
             raise ValueError(
-                f"constants names {strange[0]!r}, which is not an operator; choose from {', '.join(usable)}"
+                f"constants names {strange[0]!r}, which is not an operator of the run; choose from {', '.join(usable)}"
             )
         return self
 

@@ -72,7 +72,10 @@ def kind_named(name: str) -> TaskKind:
         open_domain(GYM_PREFIX + name.removeprefix(KIND_PREFIX))
     known = kinds()
     if name not in known:
-        raise UserError(f"no domain here has tasks of the kind {name}: name its domain in propose.domains")
+        raise UserError(
+            f"no domain here has tasks of the kind {name}: one of your own is loaded by a "
+            "config that names it in propose.domains, and never from a run's folder"
+        )
     return known[name]
 
 

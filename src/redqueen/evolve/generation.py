@@ -23,6 +23,7 @@ from redqueen.evolve.selection import (
     fittest_first,
     founder_genes,
     mutated,
+    num_leaving,
     own_fitness,
     select_parents,
 )
@@ -52,9 +53,9 @@ class Child:
     birth: Birth
 
 
-def check_rules(config: EvolveConfig, lora_rank: int) -> None:
-    """Raise UserError when an operator or a fitness of the user's cannot be imported, or a constant is not one of its
-    operator's or out of range for adapters of this rank."""
+def check_rules(config: EvolveConfig, lora_rank: int, num_members: int = 4) -> None:
+    """Raise UserError when an operator or a fitness of the user's cannot be imported, a constant is not one of its
+    operator's or out of range for adapters of this rank, or no operator suits a role of so many members."""
     try:
         own_fitness(config.fitness)
     except UserError as error:
@@ -69,6 +70,12 @@ def check_rules(config: EvolveConfig, lora_rank: int) -> None:
                 f"evolve.constants.{operator}.num_leading is {leading}, and an adapter has {lora_rank} components "
                 "(population.lora_rank): lower it, or set it to 0 to draw it"
             )
+    num_left = num_members - num_leaving(num_members, config.replaced_frac)
+    if config.enabled and num_left == 1 < num_members and all(find(one).num_parents > 1 for one in config.operators):
+        raise UserError(
+            f"evolve.operators has crossovers alone, and of {num_members} members of a role one survives: every child "
+            "would be its copy; add an operator with one parent, or more members"
+        )
 
 
 def plan(

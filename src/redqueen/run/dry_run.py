@@ -25,10 +25,10 @@ def refuse_what_cannot_start(config: Config) -> None:
     from redqueen.domains.prompt_format import choose_format
     from redqueen.propose.filters import load_content_filter
 
-    if config.evolve.constants or config.evolve.imported:
+    if config.evolve.model_fields_set & {"constants", "operators", "fitness"}:
         from redqueen.evolve.generation import check_rules  # imports torch
 
-        check_rules(config.evolve, config.population.lora_rank)
+        check_rules(config.evolve, config.population.lora_rank, config.population.num_teachers)
     choose_format(config)
     load_content_filter(config.propose)
     require_tracker(config)
