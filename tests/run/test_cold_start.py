@@ -52,7 +52,7 @@ def test_a_few_wrong_attempts_are_told_and_not_warned_of(table: Table) -> None:
     state, engine = table.sit(config_of(propose={**ASKED, "num_check_proposals": 4}), Teacher(), wrong)
     said: list[str] = []
     check_cold_start(state, engine, said.append)
-    assert "cold start, code_o: 4 of 4 proposals valid, 0 of 16 attempts right" in said
+    assert "cold start, code_o: 4 of 4 proposals valid, 0 of 16 attempts right (too few to tell)" in said
     assert not [line for line in said if line.startswith("warning")]
 
 

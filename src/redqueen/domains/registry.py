@@ -310,8 +310,7 @@ def answer_ms(runs_programs: bool, num: int, limits: Limits) -> int:
     """Return the limit of CPU time, milliseconds, for a run of each of the ``num`` answers to a task.
 
     Where answers run no program, each has the full limit. Else it follows from their number, equal and missing ones
-    included, which no student chooses: by default up to 8 have 57 (both runs 2.3 times what a task may take), 16 have
-    31, 27 and more have 18 (ours).
+    included: by default up to 8 have 57 (both runs 2.3 times what a task may take), 16 have 31, 27 and more 18 (ours).
     """
     if not runs_programs:
         return limits.cpu_ms

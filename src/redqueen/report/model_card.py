@@ -147,7 +147,7 @@ def _prompt_text(config: Config, example: float | None) -> str:
     )
     return (
         f"The format is {_code(name)}, the temperature of training {config.solve.temperature}. A prompt is {how}. "
-        f"After the code above, this asks for one answer. {remark}\n\n"
+        f"After the code above, this asks for one answer; for a question of yours, change its end. {remark}\n\n"
         f"{fence('python', code)}"
     )
 

@@ -225,6 +225,7 @@ class KindCheck:
     def line(self) -> str:
         """Say it in one sentence."""
         solved = f"{self.num_right} of {self.num_attempts} attempts right" if self.num_attempts else "nothing to solve"
+        solved += " (too few to tell)" if 0 < self.num_attempts < FEWEST_TELLING and not self.num_right else ""
         cut = f" ({self.num_cut_off} cut off)" if self.num_cut_off else ""
         return f"cold start, {self.kind}: {self.num_valid} of {self.num_proposals} proposals valid{cut}, {solved}"
 

@@ -129,7 +129,7 @@ def test_a_hard_comparison_has_more_time_than_a_program_of_a_few(verifier: Sandb
 
 def test_slow_wrong_answers_take_no_time_from_a_slow_right_one() -> None:
     gold, right = task("sqrt(2) + sqrt(3)"), "\\sqrt{5+2\\sqrt{6}}"
-    slow = [f"\\exp{{\\exp{{\\exp{{{i}}}}}}}+\\sqrt{{2}}" for i in range(100, 124)]
+    slow = [f"\\exp{{\\exp{{\\exp{{{i}}}}}}}+\\sqrt{{2}}" for i in range(100, 112)]
     with Sandbox(workers=2, limits=Limits(cpu_ms=200)) as verifier:
         grades = grade([(gold, text) for text in (*slow, right)], verifier)
     assert [one.verdict for one in grades] == ["timeout"] * len(slow) + ["ok"]
