@@ -237,10 +237,12 @@ def test_a_task_too_long_to_be_asked_is_refused_and_the_run_goes_on(table: Table
 
 def test_a_task_too_long_to_be_asked_makes_no_other_a_duplicate(table: Table) -> None:
     def long_first(prompt: str, slot: int, sample: int) -> str:
-        remark = "" if slot or sample else f"    # {'a long remark ' * 300}\n"
+        remark = "" if slot or sample else f"    # {'a long remark ' * 60}\n"
         return f"def f(x):\n{remark}    return x * 7{IN}1"
 
-    state, (report,), _ = table.play(config_of(propose={"num_code_i": 0}), long_first, half)
+    state, (report,), _ = table.play(
+        config_of(propose={"num_code_i": 0}, solve={"max_prompt_tokens": 160}), long_first, half
+    )
     refused = [v.reason for v in report.verdicts if isinstance(v, Rejection)]
     assert (
         refused == ["too-long", "duplicate", "duplicate"]
