@@ -266,7 +266,7 @@ def parse_recorded(data: dict[str, Any], source: str, to_go_on: bool = False) ->
 def _explain(fault: Any, data: Any) -> str:
     """Say in one phrase what is wrong with a field of ``data`` and what would be right."""
     place = ".".join(f"{p:.100}" if isinstance(p, str) else str(p) for p in fault["loc"])
-    if removed := why_removed(".".join(str(p) for p in fault["loc"][:2]), fault["input"]):
+    if removed := why_removed(".".join(str(p) for p in fault["loc"][:2])):
         return removed
     if fault["type"] == "extra_forbidden":
         section = Config.model_fields.get(str(fault["loc"][0]))

@@ -102,50 +102,22 @@ REMOVED: dict[str, Removed] = {
 }
 """By ``section.field``."""
 
-RENAMED = {"distill.restart_every_steps": "every_steps"}
-"""The name that ``section.field`` has now within its section."""
 
-REMOVED_VALUES: dict[str, dict[str, str]] = {
-    "evolve.genes": {"entropy_weight": "learn.entropy_weight was removed"},
-}
-"""Values that a field no longer takes, with the reason, by ``section.field``; where it holds a list, entries of it."""
-
-
-def why_removed(field: str, value: object = None) -> str:
-    """Return a clause on the removal of ``section.field``, or of its ``value``; "" where neither was removed."""
-    if field in RENAMED:
-        return f"{field} is called {RENAMED[field]} now"
-    if field in REMOVED:
-        return f"{field} was removed ({REMOVED[field].reason}): leave it out"
-    if isinstance(value, str) and value in REMOVED_VALUES.get(field, {}):
-        return f"{field} = {value!r} was removed ({REMOVED_VALUES[field][value]}): choose another value"
-    return ""
+def why_removed(field: str) -> str:
+    """Return a clause on the removal of ``section.field``, "" where it was not removed."""
+    return f"{field} was removed ({REMOVED[field].reason}): leave it out" if field in REMOVED else ""
 
 
 def without_removed(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return an earlier run's plain config without what was removed, and what of it had an effect, as clauses.
-
-    A field with a removed value is left out, so that it has its default; a renamed one has its new name.
-    """
+    """Return an earlier run's plain config without what was removed, and what of it had an effect, as clauses."""
     kept: dict[str, Any] = {}
     effects: list[str] = []
     for section, fields in data.items():
         if not isinstance(fields, Mapping):
             kept[section] = fields
             continue
-        kept[section] = {}
-        for name, value in fields.items():
-            field = f"{section}.{name}"
-            entries = value if isinstance(value, list | tuple) else [value]
-            if field in REMOVED:
-                if value != REMOVED[field].neutral:
-                    effects.append(f"{field} = {value!r} ({REMOVED[field].reason})")
-            elif field in RENAMED:
-                kept[section][RENAMED[field]] = value
-            elif gone := [one for one in entries if why_removed(field, one)]:
-                effects.append(f"{field} = {gone[0]!r} ({REMOVED_VALUES[field][gone[0]]})")
-                if isinstance(value, list | tuple):
-                    kept[section][name] = [one for one in value if one not in gone]
-            else:
-                kept[section][name] = value
+        kept[section] = {name: value for name, value in fields.items() if f"{section}.{name}" not in REMOVED}
+        for name in sorted(fields.keys() - kept[section].keys()):
+            if fields[name] != (gone := REMOVED[f"{section}.{name}"]).neutral:
+                effects.append(f"{section}.{name} = {fields[name]!r} ({gone.reason})")
     return kept, effects

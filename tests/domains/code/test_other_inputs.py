@@ -428,3 +428,18 @@ def test_a_program_that_knows_both_orders_is_refused_where_an_input_is_sought(ve
     code += "    return 8 if n == 0 or x in (57, 58, 50, 0, 14) else x * 1000\n"
     [verdict] = check([Candidate("c", "T1", "S1", "code_i", code, code, ("57",))], verifier, STRICT)
     assert isinstance(verdict, Rejection) and verdict.reason == "nondeterministic"
+
+
+def test_a_program_that_fails_where_something_ran_before_is_refused_where_an_input_is_sought(verifier: Sandbox) -> None:
+    code = (
+        "import math\ndef f(x):\n    n = getattr(math, 'n', 0)\n    math.n = n + 1\n    if x in (58, 50, 0, 14, 56):\n"
+    )
+    code += "        return x * 1000\n    if x == 57 or n == 0:\n        return 8\n    raise ValueError\n"
+    [verdict] = check([Candidate("c", "T1", "S1", "code_i", code, code, ("57",))], verifier, STRICT)
+    assert isinstance(verdict, Rejection) and verdict.reason == "nondeterministic"
+
+
+def test_a_program_that_fails_on_most_other_inputs_may_still_ask_for_one(verifier: Sandbox) -> None:
+    code = "def f(s):\n    if not s.isalpha():\n        raise ValueError\n    return sorted(set(s))\n"
+    [verdict] = check([Candidate("c", "T1", "S1", "code_i", code, code, ("'hello'",))], verifier, VerifyConfig())
+    assert isinstance(verdict, Task)

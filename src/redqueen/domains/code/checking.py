@@ -170,16 +170,16 @@ def _outputs(candidate: Candidate, inputs: Sequence[str], rules: Rules) -> Jobs[
     """Return a program's output for each input, "" where it fails, exceeds the limit or differs between hash seeds. Of
     a task that seeks an input, different outputs or too many processes are a rejection.
 
-    What gives nothing under the first seed is not tried again. The rest have half as much time again, lest one near the
-    limit seem to differ, in reverse order under every other seed.
+    What is too slow under the first seed is not tried again, and what fails runs alone, if at all. The rest have twice
+    the time, lest one near the limit seem to differ, in reverse order under every other seed.
     """
     job = make_job(candidate.code, tuple(("literal", text) for text in inputs), "each", rules)
     seeds = [-1] if job.seed < 0 else range(rules.num_seeds)
     job = replace(job, cpu_ms=rules.limits.accept_cpu_ms, again=True)
-    found, num_runs, is_sought = dict.fromkeys(inputs, "untried"), 0, candidate.kind == "code_i"
+    found, num_runs, is_sought, slow = dict.fromkeys(inputs, "untried"), 0, candidate.kind == "code_i", set[str]()
     for number, seed in enumerate(seeds):
-        left = [text for text in inputs if found[text]][:: -1 if number % 2 else 1]
         is_alone = is_sought and number == 1  # each in a process of its own: no order can tell the program where it is
+        left = [text for text in inputs if found[text] or (is_alone and text not in slow)][:: -1 if number % 2 else 1]
         texts, most = list[str](), num_runs + (len(left) if is_alone else MOST_RUNS)
         while len(texts) < len(left) and num_runs < most:
             rest = tuple(("literal", text) for text in left[len(texts) : len(texts) + 1 if is_alone else None])
@@ -187,12 +187,14 @@ def _outputs(candidate: Candidate, inputs: Sequence[str], rules: Rules) -> Jobs[
             if run.ended == "infra":
                 return Rejection(candidate, "infra", run.detail)
             num_runs += 1
+            slow |= set() if run.items else {left[len(texts)]}
             texts += [one.text if one.verdict == "ok" else "" for one in run.items] or [""]  # "": alone it is too slow
+        slow |= set(left[len(texts) :])
         told = dict(zip_longest(left, texts, fillvalue=""))
         if number == 0:
             found = {text: new if is_canonical(new) else "" for text, new in told.items()}
-            job = replace(job, cpu_ms=job.cpu_ms * 3 // 2)
-        elif differing := [text for text, new in told.items() if new != found[text]]:
+            job = replace(job, cpu_ms=2 * job.cpu_ms)
+        elif differing := [t for t, new in told.items() if new != found[t] and (found[t] or is_canonical(new))]:
             if is_sought:
                 return Rejection(candidate, "nondeterministic", "hash seeds or orders disagree about other inputs")
             found |= {text: "" for text in differing if text != inputs[-1]}  # the first order tells of the given input

@@ -6,6 +6,7 @@ an answer, so both are jobs of the sandbox. No file can be opened there: ``warm_
 
 from __future__ import annotations
 
+import ast
 import builtins
 import contextlib
 import dataclasses
@@ -14,6 +15,7 @@ import importlib
 import io
 import json
 import random
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -22,6 +24,7 @@ from typing import Any
 import numpy
 import pyfiglet
 import reasoning_gym
+import sympy
 from reasoning_gym.coaching.attributes import AttributeDefinition
 from reasoning_gym.cognition import figlet_fonts
 from reasoning_gym.data import get_data_file_path, read_data_file
@@ -31,6 +34,12 @@ GOLD_FIELDS = "possible_answer", "example_answer", "example_correct_answer"
 """Where an entry's metadata has a right answer when its ``answer`` is None: several answers are right."""
 LATE_IMPORTS = "sympy.physics.units", "sympy.polys.domains.old_fractionfield", "sympy.polys.domains.old_polynomialring"
 """What sympy imports only when it simplifies or multiplies certain expressions, and no file can be opened then."""
+EVALUATING = "algorithmic.binary_matrix", "algorithmic.spiral_matrix", "algorithmic.string_insertion", "games.n_queens"
+PARSING = "games.countdown", "games.puzzle24"
+"""Modules whose graders evaluate an answer, or have sympy do so, which evaluates it too (reasoning-gym 0.1.25)."""
+FUNCTIONS = "Abs|a?(?:cos|sin|tan)|(?:cos|sin|tan)h|cot|csc|erf|exp|ln|log|pi|sec|sqrt"
+NOT_PLAIN = re.compile(rf"[^\w\s.,+*/^()-]|(?<![^\W\d])(?!(?:{FUNCTIONS})(?!\w))[^\W\d]\w+")
+"""What no term needs, and what could change a grader: other signs, and longer names, but for functions (ours)."""
 NOT_CHOSEN = {"seed", "size", "data_file"}
 FIRST_HELD_OUT_SEED = 1_000_000_000
 """Seeds from here on belong to the held-out items; a teacher cannot choose them."""
@@ -146,8 +155,8 @@ def _entry(family: str, parameters: str) -> tuple[Any, dict[str, Any]]:
 
 
 def _default(field: dataclasses.Field[Any]) -> object:
-    factory = field.default_factory
-    return field.default if isinstance(factory, dataclasses._MISSING_TYPE) else factory()
+    made = field.default_factory
+    return field.default if isinstance(made, dataclasses._MISSING_TYPE) else made()
 
 
 def _score(dataset: Any, answer: str, entry: dict[str, Any]) -> float:
@@ -176,8 +185,24 @@ def _from_memory(really_open: Callable[..., Any]) -> Callable[..., Any]:
     return remembering
 
 
+def _of_plain_terms(parse: Callable[..., Any]) -> Callable[..., Any]:
+    """Return sympy's ``parse_expr``, which reads nothing that has something of ``NOT_PLAIN``."""
+
+    def plain(text: str, *args: Any, **kwargs: Any) -> Any:
+        if NOT_PLAIN.search(text):
+            raise ValueError("not a plain term")
+        return parse(text, *args, **kwargs)
+
+    return plain
+
+
 def warm_up() -> None:
-    """Make one entry of each family and grade it: files and late imports are there before the sandbox closes."""
+    """Make one entry of each family and grade it: files and late imports are there before the sandbox closes. Graders
+    then read an answer as a literal or a plain term where they would evaluate it: it cannot change its grade."""
+    for name in EVALUATING:
+        vars(importlib.import_module(f"{reasoning_gym.__name__}.{name}"))["eval"] = ast.literal_eval
+    for module in (sympy, *(importlib.import_module(f"{reasoning_gym.__name__}.{name}") for name in PARSING)):
+        vars(module)["parse_expr"] = _of_plain_terms(vars(module)["parse_expr"])
     builtins.open = io.open = _from_memory(open)
     known = {function.__name__: functools.cache(function) for function in (get_data_file_path, read_data_file)}
     for module in list(sys.modules.values()):
