@@ -9,13 +9,10 @@ import pytest
 from command_line import redqueen
 
 from redqueen.config import Config, load_config, parse_config, parse_recorded
-from redqueen.config.removed import REMOVED, REMOVED_VALUES
+from redqueen.config.removed import REMOVED
 from redqueen.errors import UserError
 from redqueen.journal import Journal
 from redqueen.run.store import CONFIG, JOURNAL
-
-VALUES = [(field, value) for field, values in REMOVED_VALUES.items() for value in values]
-
 
 def another(value: object) -> Any:
     """Return a value of the same type that is not ``value``."""
@@ -50,25 +47,6 @@ def test_an_earlier_run_goes_on_only_where_its_removed_field_had_no_effect(field
     assert parse_recorded(old(field, REMOVED[field].neutral), "config.json", to_go_on=True) == Config()
     with pytest.raises(UserError, match=rf"config\.json .*{field} = .*resume the run with the version that began it"):
         parse_recorded(old(field, another(REMOVED[field].neutral)), "config.json", to_go_on=True)
-
-
-def test_a_renamed_field_is_refused_with_its_new_name_and_read_in_an_earlier_run() -> None:
-    earlier = {"run": {"product": "distilled"}, "distill": {"restart_every_steps": 7}}
-    with pytest.raises(UserError, match=r"my\.toml: distill\.restart_every_steps is called every_steps now"):
-        parse_config(earlier, "my.toml")
-    assert parse_recorded(earlier, "config.json").distill.every_steps == 7
-
-
-@pytest.mark.parametrize(("field", "value"), VALUES)
-def test_a_removed_value_is_refused_and_an_earlier_run_is_read_with_the_default(field: str, value: str) -> None:
-    section, name = field.split(".")
-    default = Config().model_dump()[section][name]
-    data = old(field, [value] if isinstance(default, tuple) else value)
-    with pytest.raises(UserError, match=f"{field} = '{value}' was removed"):
-        parse_config(data, "my.toml")
-    assert parse_recorded(data, "config.json") == Config()
-    with pytest.raises(UserError, match="begin a new run"):
-        parse_recorded(data, "config.json", to_go_on=True)
 
 
 def test_a_set_option_with_a_removed_field_is_refused() -> None:
