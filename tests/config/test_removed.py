@@ -14,6 +14,7 @@ from redqueen.errors import UserError
 from redqueen.journal import Journal
 from redqueen.run.store import CONFIG, JOURNAL
 
+
 def another(value: object) -> Any:
     """Return a value of the same type that is not ``value``."""
     if isinstance(value, bool):
