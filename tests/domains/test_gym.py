@@ -11,7 +11,6 @@ import pytest
 from redqueen.commands.validate import validate_kind
 from redqueen.config import ProposeConfig
 from redqueen.domains.gym import kinds as gym
-from redqueen.domains.gym.kinds import seed_of
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import DOMAINS, check, grade, kind_named, open_domain
 from redqueen.errors import UserError
@@ -102,7 +101,7 @@ def test_a_grader_that_raises_or_hangs_on_one_answer_still_grades_the_others(san
 
 
 EVALUATED = {  # a right answer in another form, where the grader accepts one
-    "binary_matrix": "", "spiral_matrix": "", "string_insertion": "", "n_queens": "", "countdown": "({})",
+    "binary_matrix": "{}", "spiral_matrix": "{}", "string_insertion": "{}", "n_queens": "{}", "countdown": "({})",
     "puzzle24": "({})", "polynomial_multiplication": "({})*1", "simple_integration": "0 + {}",
     "intermediate_integration": "0 + {}",
 }  # fmt: skip
@@ -110,14 +109,14 @@ EVALUATED = {  # a right answer in another form, where the grader accepts one
 
 @pytest.mark.parametrize("family", EVALUATED)
 def test_an_answer_cannot_change_its_grader(family: str, sandbox: Sandbox) -> None:
-    task = seed_of(open_domain(f"gym:{family}").kinds[0].name)
+    task = gym.seed_of(open_domain(f"gym:{family}").kinds[0].name)
     forged = [
         "setattr(type(self), 'score_answer', lambda *a: 1.0)",
         "[entry['metadata']['valid_answers'].append('nonsense')]",
         "exec(chr(112)+chr(97))",
         "(lambda: [c for c in ().__class__.__base__.__subclasses__()])()",
     ]
-    right = (EVALUATED[family] or "{}").format(task.outputs[0])
+    right = EVALUATED[family].format(task.outputs[0])
     grades = grade([(task, text) for text in (*forged, "nonsense", right)], sandbox)
     assert [one.correct for one in grades] == [False] * (len(forged) + 1) + [True]
 

@@ -23,7 +23,7 @@ def test_the_verifier_reproduces_every_output(verifier: Sandbox, name: str) -> N
 
 
 def test_suite_items_are_the_tasks_that_the_verifier_would_make(verifier: Sandbox) -> None:
-    items = subset(load_suite(), 120)
+    items = subset(load_suite(), 240)
     candidates = [
         Candidate(item.id, "", "", item.kind, "", item.task.code, item.task.inputs, item.task.message) for item in items
     ]
@@ -46,7 +46,7 @@ def test_seven_frozen_items_have_fewer_telling_pairs_than_they_show_and_no_other
 
 
 def test_right_answers_to_suite_items_are_graded_right(verifier: Sandbox) -> None:
-    items = subset(load_suite(), 120)
+    items = subset(load_suite(), 240)
     answers = [
         {"code_o": item.task.outputs[0], "code_i": item.task.inputs[0], "code_f": item.task.code}[item.kind]
         for item in items

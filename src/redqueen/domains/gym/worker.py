@@ -24,7 +24,6 @@ from typing import Any
 import numpy
 import pyfiglet
 import reasoning_gym
-import sympy
 from reasoning_gym.coaching.attributes import AttributeDefinition
 from reasoning_gym.cognition import figlet_fonts
 from reasoning_gym.data import get_data_file_path, read_data_file
@@ -35,7 +34,7 @@ GOLD_FIELDS = "possible_answer", "example_answer", "example_correct_answer"
 LATE_IMPORTS = "sympy.physics.units", "sympy.polys.domains.old_fractionfield", "sympy.polys.domains.old_polynomialring"
 """What sympy imports only when it simplifies or multiplies certain expressions, and no file can be opened then."""
 EVALUATING = "algorithmic.binary_matrix", "algorithmic.spiral_matrix", "algorithmic.string_insertion", "games.n_queens"
-PARSING = "games.countdown", "games.puzzle24"
+PARSING = "sympy", "reasoning_gym.games.countdown", "reasoning_gym.games.puzzle24"
 """Modules whose graders evaluate an answer, or have sympy do so, which evaluates it too (reasoning-gym 0.1.25)."""
 FUNCTIONS = "Abs|a?(?:cos|sin|tan)|(?:cos|sin|tan)h|cot|csc|erf|exp|ln|log|pi|sec|sqrt"
 NOT_PLAIN = re.compile(rf"[^\w\s.,+*/^()-]|(?<![^\W\d])(?!(?:{FUNCTIONS})(?!\w))[^\W\d]\w+")
@@ -200,9 +199,9 @@ def warm_up() -> None:
     """Make one entry of each family and grade it: files and late imports are there before the sandbox closes. Graders
     then read an answer as a literal or a plain term where they would evaluate it: it cannot change its grade."""
     for name in EVALUATING:
-        vars(importlib.import_module(f"{reasoning_gym.__name__}.{name}"))["eval"] = ast.literal_eval
-    for module in (sympy, *(importlib.import_module(f"{reasoning_gym.__name__}.{name}") for name in PARSING)):
-        vars(module)["parse_expr"] = _of_plain_terms(vars(module)["parse_expr"])
+        vars(importlib.import_module(f"reasoning_gym.{name}"))["eval"] = ast.literal_eval
+    for namespace in map(vars, map(importlib.import_module, PARSING)):
+        namespace["parse_expr"] = _of_plain_terms(namespace["parse_expr"])
     builtins.open = io.open = _from_memory(open)
     known = {function.__name__: functools.cache(function) for function in (get_data_file_path, read_data_file)}
     for module in list(sys.modules.values()):
