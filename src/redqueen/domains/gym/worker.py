@@ -36,7 +36,7 @@ LATE_IMPORTS = "sympy.physics.units", "sympy.polys.domains.old_fractionfield", "
 EVALUATING = "algorithmic.binary_matrix", "algorithmic.spiral_matrix", "algorithmic.string_insertion", "games.n_queens"
 PARSING = "sympy", "reasoning_gym.games.countdown", "reasoning_gym.games.puzzle24"
 """Modules whose graders evaluate an answer, or have sympy do so, which evaluates it too (reasoning-gym 0.1.25)."""
-FUNCTIONS = "Abs|a?(?:cos|sin|tan)|(?:cos|sin|tan)h|cot|csc|erf|exp|ln|log|pi|sec|sqrt"
+FUNCTIONS = "Abs|Integral|a?(?:cos|sin|tan)|(?:cos|sin|tan)h|cot|csc|erf|exp|ln|log|pi|sec|sqrt"
 NOT_PLAIN = re.compile(rf"[^\w\s.,+*/^()-]|(?<![^\W\d])(?!(?:{FUNCTIONS})(?!\w))[^\W\d]\w+")
 """What no term needs, and what could change a grader: other signs, and longer names, but for functions (ours)."""
 NOT_CHOSEN = {"seed", "size", "data_file"}
