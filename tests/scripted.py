@@ -113,7 +113,7 @@ class Table:
         self.engine.learner.load_state({})
         tokenizer = self.engine.tokenizer
         proposer, solver = Scripted(tokenizer, teach), Scripted(tokenizer, answer)
-        check_rules(config.evolve, config.population.lora_rank)
+        check_rules(config)
         rating, content_filter = GaussianRating(), load_content_filter(config.propose)
         seats = {"proposer": proposer, "solver": solver, "rating": rating, "content_filter": content_filter}
         return initial_state(config, rating), replace(self.engine, config=config, **seats)

@@ -57,7 +57,7 @@ def test_constants_of_an_operator_reach_the_child_and_its_lineage(table: Table) 
 
 def test_a_constant_that_an_operator_does_not_have_is_refused_before_the_run() -> None:
     with pytest.raises(UserError, match=r"evolve\.constants: operator M4 has no constant 'strength'"):
-        check_rules(config_of(evolve={"constants": {"M4": {"strength": 1.0}}}).evolve, lora_rank=8)
+        check_rules(config_of(evolve={"constants": {"M4": {"strength": 1.0}}}))
     with pytest.raises(UserError, match="constants names 'M99', which is not an operator of the run"):
         config_of(evolve={"constants": {"M99": {}}})
 
@@ -66,24 +66,34 @@ def test_a_constant_that_an_operator_does_not_have_is_refused_before_the_run() -
 def test_an_operator_or_a_fitness_that_cannot_be_imported_is_refused_before_the_run(field: str) -> None:
     named = ["M4", "nowhere:mine"] if field == "operators" else "nowhere:mine"
     with pytest.raises(UserError, match=rf"evolve\.{field}: nowhere:mine cannot be imported"):
-        check_rules(config_of(evolve={field: named}).evolve, lora_rank=8)
+        check_rules(config_of(evolve={field: named}))
 
 
 def test_more_leading_components_than_an_adapter_has_are_refused_before_the_run() -> None:
-    evolve = config_of(evolve={"constants": {"X3": {"num_leading": 4}}}).evolve
-    check_rules(evolve, lora_rank=4)
+    evolve = {"constants": {"X3": {"num_leading": 4}}}
+    check_rules(config_of(evolve=evolve, population={"lora_rank": 4}))
     with pytest.raises(UserError, match=r"evolve\.constants\.X3\.num_leading is 4, and an adapter has 3 components"):
-        check_rules(evolve, lora_rank=3)
+        check_rules(config_of(evolve=evolve, population={"lora_rank": 3}))
 
 
 def test_crossovers_alone_are_refused_where_one_member_of_a_role_survives() -> None:
-    crossovers = config_of(evolve={"enabled": True, "operators": ["X1", "linear_0_5"]}).evolve
+    def check(num_teachers: int, num_students: int, *added: str, **changes: dict[str, object]) -> None:
+        population = {"num_teachers": num_teachers, "num_students": num_students}
+        evolve = {"enabled": True, "operators": ["X1", "linear_0_5", *added]}
+        check_rules(config_of(**{"evolve": evolve, "population": population, **changes}))
+
     with pytest.raises(UserError, match="of 2 members of a role one survives: every child would be its copy"):
-        check_rules(crossovers, 4, 2)
+        check(2, 4)
+    with pytest.raises(UserError, match="of 2 members"):
+        check(4, 2)
     for num_members in (1, 3, 4):  # of one none leaves
-        check_rules(crossovers, 4, num_members)
-    check_rules(crossovers.model_copy(update={"operators": ("X1", "M1")}), 4, 2)
-    check_rules(crossovers.model_copy(update={"enabled": False}), 4, 2)
+        check(num_members, num_members)
+    check(2, 2, "M1")
+    check(2, 2, evolve={"enabled": False, "operators": ["X1"]})
+    clones: dict[str, dict[str, object]] = {
+        "distill": {"every_steps": 4}, "run": {"product": "distilled"}, "learn": {"train_students": False},
+    }  # fmt: skip
+    check(4, 2, **clones)  # students that are one adapter are not bred
 
 
 # Broken members ------------------------------------------------------------------------------------------------

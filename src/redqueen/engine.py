@@ -115,7 +115,7 @@ def open_engine(config: Config, load: LoadAdapters | None = None, report: Report
     far sampling, judging and learning are. Raises UserError when memory cannot hold the run, the model cannot be
     loaded, no sandbox is available, or a constant of evolution or a rule of the content filter is wrong.
     """
-    check_rules(config.evolve, config.population.lora_rank, config.population.num_teachers)
+    check_rules(config)
     prompt_format = choose_format(config)
     content_filter = load_content_filter(config.propose)
     set_up_torch(config)

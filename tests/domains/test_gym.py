@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -119,6 +121,33 @@ def test_an_answer_cannot_change_its_grader(family: str, sandbox: Sandbox) -> No
     right = EVALUATED[family].format(task.outputs[0])
     grades = grade([(task, text) for text in (*forged, "nonsense", right)], sandbox)
     assert [one.correct for one in grades] == [False] * (len(forged) + 1) + [True]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("setattr(type(self), 'a', 1)", {}), ("().__class__", {}), ("[1][0]", {}), ("[x for x in (1,)]", {}),
+        ("(a := 1)", {}), ("lambda: 1", {}), ("f'{1}'", {}), ("{1: open}", {}), ("f(*())", {"f": print}),
+        ("int(x=1)", {}), ("eval('1')", {}), ("Symbol('x').name", {}), ("1 if 1 else 2", {}), ("open", {}),
+    ],
+)  # fmt: skip
+def test_a_grader_evaluates_plain_values_alone(text: str, names: dict[str, object]) -> None:
+    worker = pytest.importorskip("redqueen.domains.gym.worker")
+    with pytest.raises(ValueError, match="not a plain value"):
+        worker._evaluate(eval, text, names)
+
+
+def test_an_answer_that_is_nested_too_deeply_is_wrong_and_the_others_are_graded(sandbox: Sandbox) -> None:
+    task = gym.seed_of(open_domain("gym:n_queens").kinds[0].name)
+    texts = ["-" * 3900 + "1", "(" * 2000, "+".join("1" * 1900), task.outputs[0]]
+    assert [one.correct for one in grade([(task, text) for text in texts], sandbox)] == [False] * 3 + [True]
+
+
+def test_no_grader_runs_an_answer_other_than_by_eval() -> None:
+    package = Path(pytest.importorskip("reasoning_gym").__file__).parent
+    sinks = re.compile(r"\b(?:exec|pickle\.loads?|marshal\.loads?|lambdify|__import__|import_module)\(")
+    found = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if sinks.search(path.read_text())}
+    assert found == {"code/codeio.py"}, "look whether an answer gets there: `worker._score` guards eval alone"
 
 
 def test_an_integral_that_sympy_does_not_evaluate_is_still_a_right_answer(sandbox: Sandbox) -> None:

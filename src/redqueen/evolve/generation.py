@@ -15,7 +15,7 @@ import torch
 from redqueen.adapters.genotype import Genotype, fresh_like
 from redqueen.adapters.hall_of_fame import Entry, HallOfFame, admit
 from redqueen.adapters.protocols import AdapterStore
-from redqueen.config import EvolveConfig
+from redqueen.config import Config, EvolveConfig
 from redqueen.errors import UserError
 from redqueen.evolve.operators import apply, find, tuned
 from redqueen.evolve.selection import (
@@ -53,9 +53,10 @@ class Child:
     birth: Birth
 
 
-def check_rules(config: EvolveConfig, lora_rank: int, num_members: int = 4) -> None:
+def check_rules(run: Config) -> None:
     """Raise UserError when an operator or a fitness of the user's cannot be imported, a constant is not one of its
     operator's or out of range for adapters of this rank, or no operator suits a role of so many members."""
+    config, population, lora_rank = run.evolve, run.population, run.population.lora_rank
     try:
         own_fitness(config.fitness)
     except UserError as error:
@@ -70,10 +71,11 @@ def check_rules(config: EvolveConfig, lora_rank: int, num_members: int = 4) -> N
                 f"evolve.constants.{operator}.num_leading is {leading}, and an adapter has {lora_rank} components "
                 "(population.lora_rank): lower it, or set it to 0 to draw it"
             )
-    num_left = num_members - num_leaving(num_members, config.replaced_frac)
-    if config.enabled and num_left == 1 < num_members and all(find(one).num_parents > 1 for one in config.operators):
+    sizes = population.num_teachers, 1 if run.students_are_clones else population.num_students
+    lone = [size for size in sizes if size - num_leaving(size, config.replaced_frac) == 1 < size]
+    if config.enabled and lone and all(find(operator).num_parents > 1 for operator in config.operators):
         raise UserError(
-            f"evolve.operators has crossovers alone, and of {num_members} members of a role one survives: every child "
+            f"evolve.operators has crossovers alone, and of {lone[0]} members of a role one survives: every child "
             "would be its copy; add an operator with one parent, or more members"
         )
 

@@ -28,7 +28,7 @@ def refuse_what_cannot_start(config: Config) -> None:
     if config.evolve.model_fields_set & {"constants", "operators", "fitness"}:
         from redqueen.evolve.generation import check_rules  # imports torch
 
-        check_rules(config.evolve, config.population.lora_rank, config.population.num_teachers)
+        check_rules(config)
     choose_format(config)
     load_content_filter(config.propose)
     require_tracker(config)

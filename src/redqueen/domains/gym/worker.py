@@ -33,12 +33,14 @@ GOLD_FIELDS = "possible_answer", "example_answer", "example_correct_answer"
 """Where an entry's metadata has a right answer when its ``answer`` is None: several answers are right."""
 LATE_IMPORTS = "sympy.physics.units", "sympy.polys.domains.old_fractionfield", "sympy.polys.domains.old_polynomialring"
 """What sympy imports only when it simplifies or multiplies certain expressions, and no file can be opened then."""
-EVALUATING = "algorithmic.binary_matrix", "algorithmic.spiral_matrix", "algorithmic.string_insertion", "games.n_queens"
-PARSING = "sympy", "reasoning_gym.games.countdown", "reasoning_gym.games.puzzle24"
-"""Modules whose graders evaluate an answer, or have sympy do so, which evaluates it too (reasoning-gym 0.1.25)."""
-FUNCTIONS = "Abs|Integral|a?(?:cos|sin|tan)|(?:cos|sin|tan)h|cot|csc|erf|exp|ln|log|pi|sec|sqrt"
-NOT_PLAIN = re.compile(rf"[^\w\s.,+*/^()-]|(?<![^\W\d])(?!(?:{FUNCTIONS})(?!\w))[^\W\d]\w+")
-"""What no term needs, and what could change a grader: other signs, and longer names, but for functions (ours)."""
+PLAIN = (
+    ast.Constant, ast.List, ast.Tuple, ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator, ast.Call, ast.expr_context,
+)  # fmt: skip
+SYMPY_NAME = re.compile(
+    r"\w|Symbol|Integer|Float|Rational|Function|Integral|Abs|sqrt|exp|ln|log|pi|erf|a?(sin|cos|tan)|(sin|cos|tan)h|cot|sec|csc"
+)
+"""What a text may consist of that a grader evaluates: plain values, and terms as sympy writes them before it evaluates
+them, with these names (ours)."""
 NOT_CHOSEN = {"seed", "size", "data_file"}
 FIRST_HELD_OUT_SEED = 1_000_000_000
 """Seeds from here on belong to the held-out items; a teacher cannot choose them."""
@@ -159,12 +161,25 @@ def _default(field: dataclasses.Field[Any]) -> object:
 
 
 def _score(dataset: Any, answer: str, entry: dict[str, Any]) -> float:
+    """Return the grader's score. Nine graders evaluate the answer, or have sympy do so, and it could change its grade:
+    while they grade, nothing but ``PLAIN`` is evaluated."""
+    really = builtins.eval
+    builtins.eval = functools.partial(_evaluate, really)
     try:
         return float(dataset.score_answer(answer, entry))
     except MemoryError:
         raise
     except Exception:  # a grader that cannot read an answer has not accepted it
         return 0.0
+    finally:
+        builtins.eval = really
+
+
+def _evaluate(really: Callable[..., Any], text: str, *namespaces: dict[str, Any]) -> Any:
+    for node in ast.walk(ast.parse(text.strip(), mode="eval").body):
+        if not (SYMPY_NAME.fullmatch(node.id) if isinstance(node, ast.Name) else isinstance(node, PLAIN)):
+            raise ValueError("not a plain value")
+    return really(text, *namespaces)
 
 
 def _from_memory(really_open: Callable[..., Any]) -> Callable[..., Any]:
@@ -184,24 +199,8 @@ def _from_memory(really_open: Callable[..., Any]) -> Callable[..., Any]:
     return remembering
 
 
-def _of_plain_terms(parse: Callable[..., Any]) -> Callable[..., Any]:
-    """Return sympy's ``parse_expr``, which reads nothing that has something of ``NOT_PLAIN``."""
-
-    def plain(text: str, *args: Any, **kwargs: Any) -> Any:
-        if NOT_PLAIN.search(text):
-            raise ValueError("not a plain term")
-        return parse(text, *args, **kwargs)
-
-    return plain
-
-
 def warm_up() -> None:
-    """Make one entry of each family and grade it: files and late imports are there before the sandbox closes. Graders
-    then read an answer as a literal or a plain term where they would evaluate it: it cannot change its grade."""
-    for name in EVALUATING:
-        vars(importlib.import_module(f"reasoning_gym.{name}"))["eval"] = ast.literal_eval
-    for namespace in map(vars, map(importlib.import_module, PARSING)):
-        namespace["parse_expr"] = _of_plain_terms(namespace["parse_expr"])
+    """Make one entry of each family and grade it: files and late imports are there before the sandbox closes."""
     builtins.open = io.open = _from_memory(open)
     known = {function.__name__: functools.cache(function) for function in (get_data_file_path, read_data_file)}
     for module in list(sys.modules.values()):
