@@ -4,7 +4,7 @@
     python experiments/thicket.py --report thicket.csv                # the table of what was found
 
 The parents are two adapters of the run's newest checkpoint: what it distilled, if anything, then its students, best
-rating first, but for copies. All members answer the same held-out items, greedily, in one batch. A
+rating first, but for copies. All members answer the same held-out items, greedily, an operator at a time. A
 *strength* multiplies a mutation's first constant; a crossover has strength 1 alone. Items are
 divided into halves: the child that is best on one half is compared with the parent on the other, and the halves change
 places. So "best child" is what selection among these children is really worth, without the luck of the chosen.
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
@@ -72,38 +72,43 @@ def at_strength(operator: Operator, strength: float) -> Operator:
     return tuned(operator, {name: constants[name] * strength})
 
 
-def measure(folder: Path, num_children: int, strengths: Sequence[float], overrides: Sequence[str]) -> list[list[str]]:
-    """Return the rows of the table: the parent, then ``num_children`` children of each operator and strength."""
+def measure(
+    folder: Path, num_children: int, strengths: Sequence[float], overrides: Sequence[str]
+) -> Iterator[list[str]]:
+    """Yield the rows of the table: the parent, then ``num_children`` children of each operator and strength."""
     config = load_run_config(folder)
     parents = parents_of(folder, config)
     plans = [(find(name), s) for name in OPERATORS for s in strengths if s == 1.0 or find(name).family == "mutation"]
-    changes: dict[str, dict[str, Any]] = {
-        "population": {"num_teachers": 1, "num_students": len(plans) * num_children, "founders": []},
+    changed: dict[str, dict[str, Any]] = {
+        "population": {"num_teachers": 1, "num_students": num_children, "founders": []},
         "run": {"product": "none"},
         "distill": {"every_steps": 0},
     }
-    with open_engine(with_changes(config, changes, overrides)) as engine:
-        labels, changes = [(PARENT, 0.0, 0)], [0.0]
+    with open_engine(with_changes(config, changed, overrides)) as engine:
+        items = Examiner.of(engine).items
+        half = np.random.default_rng(EVALUATION_SEED).permutation(len(items)) % 2 == 0
+
+        def rows(operator: str, strength: float, changes: Sequence[float]) -> Iterator[list[str]]:
+            scores = score(
+                range(len(changes)), items, engine.sampler, engine.prompt_format, engine.tokenizer, engine.verifier, 1,
+                EVALUATION_SEED, modes=["greedy"],
+            )  # fmt: skip
+            for number, (change, one) in enumerate(zip(changes, scores, strict=True)):
+                means = np.array(one.item_means)
+                halves = [f"{100 * np.nanmean(means[part]):.3f}" for part in (half, ~half)]
+                yield [operator, str(strength), str(number), f"{change:.3f}", *halves]
+
         engine.store.load(0, parents[0])
-        for operator, strength in plans:
+        yield from rows(PARENT, 0.0, [0.0])
+        for at, (operator, strength) in enumerate(plans):
             made = at_strength(operator, strength) if asdict(operator.constants) else operator
+            changes = []
             for number in range(num_children):
-                child = apply(made, parents[: made.num_parents], [1.0] * made.num_parents, 1000 * len(labels) + number)
-                engine.store.load(len(labels), child.genotype)
-                labels.append((operator.id, strength, number))
+                seed = 1000 * (at * num_children + number + 1) + number
+                child = apply(made, parents[: made.num_parents], [1.0] * made.num_parents, seed)
+                engine.store.load(number, child.genotype)
                 changes.append(child.change.overall)
-        items, slots = Examiner.of(engine).items, range(len(labels))
-        scores = score(
-            slots, items, engine.sampler, engine.prompt_format, engine.tokenizer, engine.verifier, 1, EVALUATION_SEED,
-            modes=["greedy"],
-        )  # fmt: skip
-    half = np.random.default_rng(EVALUATION_SEED).permutation(len(items)) % 2 == 0
-    rows = []
-    for label, change, one in zip(labels, changes, scores, strict=True):
-        means = np.array(one.item_means)
-        halves = [f"{100 * np.nanmean(means[part]):.3f}" for part in (half, ~half)]
-        rows.append([*map(str, label), f"{change:.3f}", *halves])
-    return rows
+            yield from rows(operator.id, strength, changes)
 
 
 def report(path: Path) -> str:
@@ -137,9 +142,11 @@ def main() -> None:
     parser.add_argument("--report", type=Path, metavar="TABLE", help="print what a table says, and measure nothing")
     options = parser.parse_args()
     if options.report is None:
-        rows = measure(options.run_dir, options.children, options.strengths, options.set)
         with options.out.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
+            csv.writer(file, lineterminator="\n").writerow(COLUMNS)
+            for row in measure(options.run_dir, options.children, options.strengths, options.set):
+                csv.writer(file, lineterminator="\n").writerow(row)
+                file.flush()  # what was found is there when the rest is stopped
     print(report(options.report or options.out))
 
 
