@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from redqueen.commands.validate import validate_kind
+from redqueen.commands.validate import AGENTS, validate_kind
 from redqueen.config import ProposeConfig
 from redqueen.domains.gym import kinds as gym
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
@@ -137,6 +137,32 @@ def test_a_grader_evaluates_plain_values_alone(text: str, names: dict[str, objec
         worker._evaluate(eval, text, names)
 
 
+@pytest.mark.parametrize(
+    ("family", "cheats"),
+    [
+        ("number_sorting", ["[NaN, NaN, NaN, NaN, NaN]", "[NaN, NaN, NaN]", "[NaN, NaN, NaN, NaN, NaN, NaN]"]),
+        ("complex_arithmetic", ["nan", "nani", "-nan"]), ("coin_flip", ["0", "0.3", "0.1"]),
+        ("puzzle24", ["6*4*3/3", "24", "x/x*24"]),
+        ("countdown", ["(94+4+61+6)*False+309", "(94+4+61+6)*(x-x)+0x135", "(94+4+61+6)*(x-x)+309*x/x"]),
+        ("simple_integration", ["Integral(X, x)", "integrate(X, x)"]), ("game_of_life_halting", ["x", "True"]),
+    ],
+)  # fmt: skip
+def test_an_answer_that_needs_no_skill_is_wrong(family: str, cheats: list[str], sandbox: Sandbox) -> None:
+    tasks = [item.task for item in gym.held_out([open_domain(f"gym:{family}").kinds[0].name])][:4]
+    for task in (gym.seed_of(f"gym_{family}"), *tasks):
+        filled = [text.replace("X", task.message.rpartition(":")[2].strip()) for text in cheats]
+        grades = grade([(task, text) for text in (*filled, task.outputs[0])], sandbox)
+        right = [text for one, text in zip(grades, filled, strict=False) if one.correct and text != task.outputs[0]]
+        assert not right and grades[-1].correct, task
+
+
+def test_parameters_under_which_any_answer_is_right_are_refused(sandbox: Sandbox) -> None:
+    open_domain("gym:graph_color")
+    empty = '{"min_num_vertices": 0, "max_num_vertices": 0, "seed": 1}'
+    (refused,) = proposed(sandbox, empty, kind="gym_graph_color")
+    assert isinstance(refused, Rejection) and refused.reason == "trivial"
+
+
 def test_an_answer_that_is_nested_too_deeply_is_wrong_and_the_others_are_graded(sandbox: Sandbox) -> None:
     task = gym.seed_of(open_domain("gym:n_queens").kinds[0].name)
     texts = ["-" * 3900 + "1", "(" * 2000, "+".join("1" * 1900), task.outputs[0]]
@@ -150,10 +176,12 @@ def test_no_grader_runs_an_answer_other_than_by_eval() -> None:
     assert found == {"code/codeio.py"}, "look whether an answer gets there: `worker._score` guards eval alone"
 
 
-def test_an_integral_that_sympy_does_not_evaluate_is_still_a_right_answer(sandbox: Sandbox) -> None:
-    kind = open_domain("gym:intermediate_integration").kinds[0]
-    golds = [item.task for item in gym.held_out([kind.name]) if "Integral" in item.task.outputs[0]]
-    assert golds and all(one.correct for one in grade([(task, task.outputs[0]) for task in golds], sandbox))
+def test_an_integral_that_sympy_does_not_solve_is_no_task(sandbox: Sandbox) -> None:
+    kind = open_domain("gym:intermediate_integration").kinds[0].name
+    found = proposed(sandbox, *(json.dumps({"seed": seed}) for seed in range(24)), kind=kind)
+    golds = [one.outputs[0] for one in found if isinstance(one, Task)]
+    assert len(golds) > 12 and not any("Integral" in gold for gold in golds)
+    assert {one.reason for one in found if isinstance(one, Rejection)} == {"no-answer"}
 
 
 def test_a_family_that_draws_from_sets_gives_the_same_task_each_time(sandbox: Sandbox) -> None:
@@ -191,7 +219,7 @@ def test_a_category_and_a_star_open_one_kind_for_each_family_that_has_valid_task
     assert "gym_composite" not in everything
     left_out = gym.without_task("gym:*")
     assert "no-answer" in left_out["gym_rush_hour"] and not everything & left_out.keys()
-    assert left_out.keys() > gym.without_task("gym:games").keys() and not gym.without_task("code")
+    assert left_out.keys() >= gym.without_task("gym:games").keys() and not gym.without_task("code")
     with pytest.raises(UserError, match="has no valid task"):
         open_domain("gym:rush_hour")
     with pytest.raises(UserError, match="has no family 'spel'"):
@@ -206,11 +234,17 @@ def test_held_out_items_have_seeds_that_no_teacher_can_choose(sandbox: Sandbox) 
     assert all(one.correct for one in grade([(item.task, item.task.outputs[0]) for item in items], sandbox))
 
 
+def test_validate_finds_tasks_that_the_answer_of_another_solves(sandbox: Sandbox) -> None:
+    domain = open_domain("gym:propositional_logic")
+    (failure,) = validate_kind(domain, domain.kinds[0], 24, sandbox).failures
+    assert failure.startswith("the agent 'other' solves")
+
+
 def test_validate_finds_a_grader_that_accepts_anything(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     domain = open_domain("gym:spell_backward")
     assert validate_kind(domain, domain.kinds[0], 6, sandbox).failures == []
     careless = replace(domain.kinds[0], grade=lambda task, answer, rules: Grade(True, "ok"), grade_all=None)
     monkeypatch.setitem(DOMAINS, "careless", replace(domain, kinds=(careless,)))
     found = validate_kind(DOMAINS["careless"], careless, 6, sandbox)
-    assert found.trivial == {"empty": 6, "constant": 6, "random": 6, "copy": 6, "format": 6}
+    assert found.trivial == dict.fromkeys(AGENTS, 6)
     assert "the agent 'empty' solves 6 of 6" in found.failures and "a hostile answer is graded right" in found.failures

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -23,15 +22,8 @@ from redqueen_sandbox import Sandbox
 SPELLINGS = "{}", " {} ", "\n{}\n", "{}\n\n", "\t{}", "```\n{}\n```"
 """Between the answer marks of the chat format: what models write around an answer without meaning another one."""
 HOSTILE = (
-    "(" * 3000,
-    "[" * 3000,
-    "9**9**9**9",
-    "1e99999",
-    "x" * 100_000,
-    "\x00\ud800",
-    "__import__('os').getpid()",
-    "%" * 999,
-)
+    "(" * 3000, "[" * 3000, "9**9**9**9", "1e99999", "x" * 100_000, "\x00\ud800", "__import__('os').getpid()", "%" * 99,
+)  # fmt: skip
 MAX_TRIVIAL_FRAC = 0.1
 """Share of tasks that a trivial agent may solve (ours): where any answer of a form is right, "0" is now and then."""
 
@@ -52,8 +44,6 @@ class Finding:
     """Tasks that each trivial agent solves, without those whose answer it is by chance."""
     guess_frac: float = 0.0
     """Share of the tasks that have the most frequent answer: what a constant can score. Reported, not a failure."""
-    hostile_s: float = 0.0
-    """Seconds on the wall in which the hostile answers to one task were graded; reported, since machines differ."""
     failures: list[str] = field(default_factory=list)
 
 
@@ -103,9 +93,7 @@ def validate_kind(domain: Domain, kind: TaskKind, num_tasks: int, sandbox: Sandb
         )
         solved = found.trivial[agent]
         _expect(found, solved <= MAX_TRIVIAL_FRAC * len(tasks), f"the agent {agent!r} solves {solved} of {len(tasks)}")
-    started_s = time.monotonic()
     grades = grade([(tasks[0], answer) for answer in HOSTILE], sandbox)
-    found.hostile_s = time.monotonic() - started_s
     _expect(found, not any(one.correct for one in grades), "a hostile answer is graded right")
     _expect(found, not any(one.lost for one in grades), "the grader does not survive a hostile answer")
     return found
@@ -148,6 +136,7 @@ def _agents(kind: TaskKind, tasks: Sequence[Task]) -> dict[str, list[tuple[Task,
         "random": list(zip(tasks, noise, strict=True)),
         "copy": [(task, kind.statement(task)) for task in tasks],
         "format": [(task, "<answer></answer>") for task in tasks],
+        "other": [(task, kind.gold(other)) for task, other in zip(tasks, [*tasks[1:], *tasks[:1]], strict=True)],
     }
 
 
@@ -177,18 +166,12 @@ def _expect(found: Finding, holds: bool, failure: str) -> None:
         found.failures.append(failure)
 
 
-AGENTS = "empty", "constant", "random", "copy", "format"
-HEAD = " ".join(
-    [f"{'kind':32} {'valid':>7}", *(f"{name:>8}" for name in ("gold", "spelt", *AGENTS, "guess", "hostile"))]
-)
+AGENTS = "empty", "constant", "random", "copy", "format", "other"
+HEAD = " ".join([f"{'kind':32} {'valid':>7}", *(f"{name:>8}" for name in ("gold", "spelt", *AGENTS, "guess"))])
 
 
 def _line(one: Finding) -> str:
-    numbers = [
-        f"{one.gold_frac:8.0%}",
-        f"{one.spelling_frac:8.0%}",
-        *(f"{one.trivial.get(name, 0):8}" for name in AGENTS),
-    ]
-    numbers += [f"{one.guess_frac:8.0%}", f"{one.hostile_s:6.1f} s"]
+    solved = [f"{one.trivial.get(name, 0):8}" for name in AGENTS]
+    numbers = [f"{one.gold_frac:8.0%}", f"{one.spelling_frac:8.0%}", *solved, f"{one.guess_frac:8.0%}"]
     valid = f"{one.num_valid}/{one.num_proposed}"
     return visible(f"{one.kind:32} {valid:>7} {' '.join(numbers)}  {'; '.join(one.failures) or 'ok'}")
