@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from redqueen.commands.validate import validate_kind
 from redqueen.commands.verify import protections, verify_file
+from redqueen.domains.registry import open_domain
 from redqueen.errors import UserError
 from redqueen_sandbox import Program, Sandbox
 from redqueen_sandbox.zygotes import ZygoteSettings
@@ -108,3 +110,9 @@ def test_another_system_is_refused_with_the_ways_out(monkeypatch: pytest.MonkeyP
     with pytest.raises(UserError, match="container"):
         Sandbox()
     assert protections().level == "none"
+
+
+@pytest.mark.parametrize("domain", ["code", "logic", pytest.param("maths", marks=pytest.mark.slow)])
+def test_validate_finds_nothing_in_the_domains_of_this_package(domain: str, verifier: Sandbox) -> None:
+    kinds = open_domain(domain).kinds
+    assert [validate_kind(open_domain(domain), kind, 4, verifier).failures for kind in kinds] == [[] for _ in kinds]

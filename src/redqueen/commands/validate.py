@@ -141,13 +141,15 @@ def _agents(kind: TaskKind, tasks: Sequence[Task]) -> dict[str, list[tuple[Task,
 
 
 def _spellings(kind: TaskKind, gold: str) -> list[str | None]:
-    """Return what is read of an answer's spellings, in the chat format; a fence is for answers of several lines."""
-    chat = PromptFormat(FRAMES["chat"])
-    return [
-        chat.parse_answer(kind.name, f"<think>x</think><answer>{spelling.format(gold)}</answer>").answer
-        for spelling in SPELLINGS
-        if "chat" in kind.words and (kind.is_multiline or "`" not in spelling)
-    ]
+    """Return what is read of an answer's spellings in the chat format: a fence is for answers of several lines, and a
+    program is not read without one."""
+    chat, found = PromptFormat(FRAMES["chat"]), []
+    for spelling in SPELLINGS if "chat" in kind.words else ():
+        is_fenced, text = "`" in spelling, f"<think>x</think><answer>{spelling.format(gold)}</answer>"
+        answer = chat.parse_answer(kind.name, text).answer
+        if kind.is_multiline if is_fenced else answer is not None or not kind.is_multiline:
+            found.append(answer)
+    return found
 
 
 def _right_frac(pairs: Sequence[tuple[Task, str | None]], sandbox: Sandbox) -> float:
