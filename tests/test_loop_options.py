@@ -82,7 +82,7 @@ def test_crossovers_alone_are_refused_where_one_member_of_a_role_survives() -> N
         evolve = {"enabled": True, "operators": ["X1", "linear_0_5", *added]}
         check_rules(config_of(**{"evolve": evolve, "population": population, **changes}))
 
-    with pytest.raises(UserError, match="of 2 members of a role one survives: every child would be its copy"):
+    with pytest.raises(UserError, match="of 2 members of a role one survives: add an operator"):
         check(2, 4)
     with pytest.raises(UserError, match="of 2 members"):
         check(4, 2)

@@ -103,7 +103,7 @@ def test_a_grader_that_raises_or_hangs_on_one_answer_still_grades_the_others(san
 
 
 EVALUATED = {  # a right answer in another form, where the grader accepts one
-    "binary_matrix": "{}", "spiral_matrix": "{}", "string_insertion": "{}", "n_queens": "{}", "countdown": "({})",
+    "binary_matrix": "{}", "spiral_matrix": "{}", "n_queens": "{}", "countdown": "({})",
     "puzzle24": "({})", "polynomial_multiplication": "({})*1", "simple_integration": "0 + {}",
     "intermediate_integration": "0 + {}",
 }  # fmt: skip
@@ -140,9 +140,9 @@ def test_a_grader_evaluates_plain_values_alone(text: str, names: dict[str, objec
 @pytest.mark.parametrize(
     ("family", "cheats"),
     [
-        ("number_sorting", ["[NaN, NaN, NaN, NaN, NaN]", "[NaN, NaN, NaN]", "[NaN, NaN, NaN, NaN, NaN, NaN]"]),
+        ("number_sorting", [f"[{', '.join([x] * n)}]" for n in range(3, 11) for x in ("NaN", "0.5", r'"\u006ean"')]),
         ("complex_arithmetic", ["nan", "nani", "-nan"]), ("coin_flip", ["0", "0.3", "0.1"]),
-        ("puzzle24", ["6*4*3/3", "24", "x/x*24"]),
+        ("puzzle24", ["6*4*3/3", "24", "x/x*24", "8*(5 - 10//6)*1", "(((9*9) - 8)/3)"]),
         ("countdown", ["(94+4+61+6)*False+309", "(94+4+61+6)*(x-x)+0x135", "(94+4+61+6)*(x-x)+309*x/x"]),
         ("simple_integration", ["Integral(X, x)", "integrate(X, x)"]), ("game_of_life_halting", ["x", "True"]),
     ],

@@ -75,8 +75,8 @@ def check_rules(run: Config) -> None:
     lone = [size for size in sizes if size - num_leaving(size, config.replaced_frac) == 1 < size]
     if config.enabled and lone and all(find(operator).num_parents > 1 for operator in config.operators):
         raise UserError(
-            f"evolve.operators has crossovers alone, and of {lone[0]} members of a role one survives: every child "
-            "would be its copy; add an operator with one parent, or more members"
+            f"evolve.operators has crossovers alone, and of {lone[0]} members of a role one survives: add an operator "
+            "with one parent, or more members"
         )
 
 

@@ -247,9 +247,6 @@ def _grade_one(task: Task, answer: str, rules: Rules) -> Jobs[Grade]:
     return (yield from grade_answers(task, [answer], rules))[0]
 
 
-# ---- words ---------------------------------------------------------------------------------------------------------
-
-
 def _of_kind(kind: str, references: Sequence[Task]) -> list[Task]:
     return [task for task in references if task.kind == kind] or [seed_of(kind)]
 
@@ -335,9 +332,6 @@ def proposals_of(family: str) -> list[str]:
         harder = [level for level in levels if level > one.fields[name]]
         found += [{name: level, "seed": 5} for level in harder[:1] if not name.startswith("min_")]
     return list(map(json.dumps, found))
-
-
-# ---- measures ------------------------------------------------------------------------------------------------------
 
 
 def _octaves(task: Task) -> int:

@@ -25,6 +25,7 @@ from typing import Any
 import numpy
 import pyfiglet
 import reasoning_gym
+import sympy
 from reasoning_gym.coaching.attributes import AttributeDefinition
 from reasoning_gym.cognition import figlet_fonts
 from reasoning_gym.data import get_data_file_path, read_data_file
@@ -34,25 +35,31 @@ GOLD_FIELDS = "possible_answer", "example_answer", "example_correct_answer"
 """Where an entry's metadata has a right answer when its ``answer`` is None: several answers are right."""
 LATE_IMPORTS = "sympy.physics.units", "sympy.polys.domains.old_fractionfield", "sympy.polys.domains.old_polynomialring"
 """What sympy imports only when it simplifies or multiplies certain expressions, and no file can be opened then."""
-PLAIN = (
-    ast.List, ast.Tuple, ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator, ast.Call, ast.expr_context, ast.Constant,
-)  # fmt: skip
-SYMPY_NAME = re.compile(
-    r"\w|Symbol|Integer|Float|Rational|Abs|sqrt|exp|ln|log|pi|erf|a?(sin|cos|tan)|(sin|cos|tan)h|cot|sec|csc"
-)
+PLAIN = ast.List, ast.Tuple, ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator, ast.Call, ast.expr_context, ast.Constant
+SYMPY_NAME = re.compile(r"\w|Symbol|Integer|Float|Rational|Abs|sqrt|exp|ln|log|pi|erf|(a|)(sin|cos|tan)h?|cot|sec|csc")
 """What a text may consist of that a grader evaluates: numbers, texts, and terms as sympy writes them beforehand, with
 these names (ours). No ``Integral``: an integral's own question would be its answer."""
-NOT_A_NUMBER = re.compile(r"(?<![a-z])nan(?![a-hk-z])", re.IGNORECASE)
-"""No comparison with it fails as it should: several graders take it for any number."""
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+def _is_of_the_numbers(answer: str, entry: dict[str, Any]) -> bool:
+    told = entry["metadata"]
+    is_plain = re.fullmatch(r"(?!.*(?:\*\s*\*|/\s*/))[\d\s+*/()-]+", answer)
+    is_given = sorted(map(int, re.findall(r"\d+", answer))) == sorted(told["numbers"])
+    return bool(is_plain and is_given and sympy.parse_expr(answer) == told.get("target", 24))
+
+
 STRICTER: dict[str, Callable[[str, dict[str, Any]], bool]] = {
-    "coin_flip": lambda answer, entry: abs(Fraction(answer) - Fraction(entry["answer"])) <= Fraction(1, 10_000),
+    "coin_flip": lambda answer, entry: abs(Fraction(answer) / Fraction(entry["answer"]) - 1) < 0.001,
+    "complex_arithmetic": lambda answer, _: "nan" not in answer.lower(),
     "game_of_life_halting": lambda answer, entry: answer.strip() == str(entry["answer"]),
-    **dict.fromkeys(("countdown", "puzzle24"), lambda answer, entry: (
-        re.fullmatch(r"[\d\s+*/()-]+", answer) is not None
-        and sorted(re.findall(r"\d+", answer)) == sorted(map(str, entry["metadata"]["numbers"]))
-    )),
-}  # fmt: skip
-"""What a right answer must be besides, where a grader takes prefixes, any text, or other numbers (ours)."""
+    "number_format": lambda answer, entry: abs(float(answer.replace(",", "")) - entry["metadata"]["solution"]) < 0.0005,
+    "number_sorting": lambda answer, entry: (
+        [*map(float, NUMBER.findall(answer))] == [*map(float, NUMBER.findall(entry["answer"]))]
+    ),
+    **dict.fromkeys(("countdown", "puzzle24"), _is_of_the_numbers),
+}
+"""What a right answer must be besides, where a grader takes prefixes, NaN, or other numbers (ours)."""
 NOT_CHOSEN = {"seed", "size", "data_file"}
 FIRST_HELD_OUT_SEED = 1_000_000_000
 """Seeds from here on belong to the held-out items; a teacher cannot choose them."""
@@ -78,10 +85,11 @@ def generate(family: str, parameters: str) -> tuple[str, str, str]:
     gold = gold_of(entry)
     if gold is None or _score(dataset, gold, entry) < 1:
         return "no-answer", "the family's grader refuses its own answer" if gold else "no answer is given", ""
-    for trivial in ("", '{"0": 1}', str(entry["question"])):
-        if trivial != gold and _score(dataset, trivial, entry) >= 1:
+    question = str(entry["question"])
+    for trivial in ("", '{"0": 1}', question, question.split()[-1].strip(".?!")):
+        if (trivial != gold or gold.isalpha()) and _score(dataset, trivial, entry) >= 1:
             return "trivial", f"the family's grader accepts {trivial[:40]!r} for {gold[:40]!r}", ""
-    return "ok", str(entry["question"]), gold
+    return "ok", question, gold
 
 
 def score(family: str, parameters: str, answers: str) -> list[float]:
@@ -177,8 +185,6 @@ def _score(dataset: Any, answer: str, entry: dict[str, Any]) -> float:
     """Return the grader's score. Nine graders evaluate the answer, or have sympy do so, and it could change its grade:
     while they grade, nothing but ``PLAIN`` is evaluated."""
     is_strict = STRICTER.get(entry.get("metadata", {}).get("source_dataset"), lambda *_: True)
-    if NOT_A_NUMBER.search(answer) and not NOT_A_NUMBER.search(gold_of(entry) or ""):
-        return 0.0
     really = builtins.eval
     builtins.eval = functools.partial(_evaluate, really)
     try:
