@@ -22,7 +22,7 @@ from redqueen_sandbox import Sandbox
 SPELLINGS = "{}", " {} ", "\n{}\n", "{}\n\n", "\t{}", "```\n{}\n```"
 """Between the answer marks of the chat format: what models write around an answer without meaning another one."""
 HOSTILE = (
-    "(" * 3000, "[" * 3000, "9**9**9**9", "1e99999", "x" * 100_000, "\x00\ud800", "__import__('os').getpid()", "%" * 99,
+    "(" * 3000, "[" * 3000, "9**9**9**9", "1e9999", "x" * 10**5, "\x00\ud800", "__import__('os').getpid()", "%" * 999,
 )  # fmt: skip
 MAX_TRIVIAL_FRAC = 0.1
 """Share of tasks that a trivial agent may solve (ours): where any answer of a form is right, "0" is now and then."""
