@@ -103,7 +103,7 @@ def test_a_grader_that_raises_or_hangs_on_one_answer_still_grades_the_others(san
 
 
 EVALUATED = {  # a right answer in another form, where the grader accepts one
-    "binary_matrix": "{}", "spiral_matrix": "{}", "n_queens": "{}", "countdown": "({})",
+    "binary_matrix": "{}", "spiral_matrix": "{}", "string_insertion": "{}", "n_queens": "{}", "countdown": "({})",
     "puzzle24": "({})", "polynomial_multiplication": "({})*1", "simple_integration": "0 + {}",
     "intermediate_integration": "0 + {}",
 }  # fmt: skip
