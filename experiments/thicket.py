@@ -143,9 +143,10 @@ def main() -> None:
     options = parser.parse_args()
     if options.report is None:
         with options.out.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerow(COLUMNS)
+            table = csv.writer(file, lineterminator="\n")
+            table.writerow(COLUMNS)
             for row in measure(options.run_dir, options.children, options.strengths, options.set):
-                csv.writer(file, lineterminator="\n").writerow(row)
+                table.writerow(row)
                 file.flush()  # what was found is there when the rest is stopped
     print(report(options.report or options.out))
 

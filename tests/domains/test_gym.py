@@ -156,6 +156,12 @@ def test_an_answer_that_needs_no_skill_is_wrong(family: str, cheats: list[str], 
         assert not right and grades[-1].correct, task
 
 
+def test_a_number_beside_the_right_one_is_wrong(sandbox: Sandbox) -> None:
+    task = gym.seed_of(open_domain("gym:number_format").kinds[0].name)
+    beside = str(float(task.outputs[0]) + 0.005)
+    assert [one.correct for one in grade([(task, beside), (task, task.outputs[0])], sandbox)] == [False, True]
+
+
 def test_parameters_under_which_any_answer_is_right_are_refused(sandbox: Sandbox) -> None:
     open_domain("gym:graph_color")
     empty = '{"min_num_vertices": 0, "max_num_vertices": 0, "seed": 1}'

@@ -20,7 +20,9 @@ from redqueen.verifying import open_sandbox
 from redqueen_sandbox import Sandbox
 
 SPELLINGS = "{}", " {} ", "\n{}\n", "{}\n\n", "\t{}", "```\n{}\n```"
-"""Between the answer marks of the chat format: what models write around an answer without meaning another one."""
+"""Between the answer marks of the chat format: what models write around an answer without meaning another one.
+
+The last is a fence."""
 HOSTILE = (
     "(" * 3000, "[" * 3000, "9**9**9**9", "1e9999", "x" * 10**5, "\x00\ud800", "__import__('os').getpid()", "%" * 999,
 )  # fmt: skip
@@ -141,15 +143,16 @@ def _agents(kind: TaskKind, tasks: Sequence[Task]) -> dict[str, list[tuple[Task,
 
 
 def _spellings(kind: TaskKind, gold: str) -> list[str | None]:
-    """Return what is read of an answer's spellings in the chat format: a fence is for answers of several lines, and a
-    program is not read without one."""
-    chat, found = PromptFormat(FRAMES["chat"]), []
-    for spelling in SPELLINGS if "chat" in kind.words else ():
-        is_fenced, text = "`" in spelling, f"<think>x</think><answer>{spelling.format(gold)}</answer>"
-        answer = chat.parse_answer(kind.name, text).answer
-        if kind.is_multiline if is_fenced else answer is not None or not kind.is_multiline:
-            found.append(answer)
-    return found
+    """Return what is read of an answer's spellings in the chat format. A fence is for answers of several lines, and the
+    only spelling of a kind whose answers are not read without one, such as programs."""
+    if "chat" not in kind.words:
+        return []
+    chat = PromptFormat(FRAMES["chat"])
+    texts = [f"<think>x</think><answer>{spelling.format(gold)}</answer>" for spelling in SPELLINGS]
+    *bare, fenced = [chat.parse_answer(kind.name, text).answer for text in texts]
+    if not kind.is_multiline:
+        return bare
+    return [fenced] if bare[0] is None else [*bare, fenced]
 
 
 def _right_frac(pairs: Sequence[tuple[Task, str | None]], sandbox: Sandbox) -> float:

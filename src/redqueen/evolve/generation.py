@@ -53,27 +53,27 @@ class Child:
     birth: Birth
 
 
-def check_rules(run: Config) -> None:
+def check_rules(config: Config) -> None:
     """Raise UserError when an operator or a fitness of the user's cannot be imported, a constant is not one of its
     operator's or out of range for adapters of this rank, or no operator suits a role of so many members."""
-    config, population, lora_rank = run.evolve, run.population, run.population.lora_rank
+    rules, population = config.evolve, config.population
     try:
-        own_fitness(config.fitness)
+        own_fitness(rules.fitness)
     except UserError as error:
         raise UserError(f"evolve.fitness: {error}") from None
-    for operator in dict.fromkeys((*config.operators, *config.constants)):
+    for operator in dict.fromkeys((*rules.operators, *rules.constants)):
         try:
-            chosen = tuned(find(operator), config.constants.get(operator, {}))
+            chosen = tuned(find(operator), rules.constants.get(operator, {}))
         except UserError as error:
-            raise UserError(f"evolve.{'constants' if operator in config.constants else 'operators'}: {error}") from None
-        if (leading := getattr(chosen.constants, "num_leading", 0)) > lora_rank:
+            raise UserError(f"evolve.{'constants' if operator in rules.constants else 'operators'}: {error}") from None
+        if (leading := getattr(chosen.constants, "num_leading", 0)) > population.lora_rank:
             raise UserError(
-                f"evolve.constants.{operator}.num_leading is {leading}, and an adapter has {lora_rank} components "
-                "(population.lora_rank): lower it, or set it to 0 to draw it"
+                f"evolve.constants.{operator}.num_leading is {leading}, and an adapter has {population.lora_rank} "
+                "components (population.lora_rank): lower it, or set it to 0 to draw it"
             )
-    sizes = population.num_teachers, 1 if run.students_are_clones else population.num_students
-    lone = [size for size in sizes if size - num_leaving(size, config.replaced_frac) == 1 < size]
-    if config.enabled and lone and all(find(operator).num_parents > 1 for operator in config.operators):
+    sizes = population.num_teachers, 1 if config.students_are_clones else population.num_students
+    lone = [size for size in sizes if size - num_leaving(size, rules.replaced_frac) == 1 < size]
+    if rules.enabled and lone and all(find(operator).num_parents > 1 for operator in rules.operators):
         raise UserError(
             f"evolve.operators has crossovers alone, and of {lone[0]} members of a role one survives: add an operator "
             "with one parent, or more members"

@@ -150,9 +150,6 @@ def held_out(kinds: Sequence[str]) -> list[Item]:
     return items
 
 
-# ---- parameters ----------------------------------------------------------------------------------------------------
-
-
 def read_parameters(family: Family, text: str) -> dict[str, Any]:
     """Read a JSON object of a family's fields and ``seed``; what is left out has its default (a seed: 0).
 
@@ -197,9 +194,6 @@ def _fitting(name: str, value: object, default: object) -> object:
 def _written(family: Family, chosen: Mapping[str, Any]) -> str:
     """Return parameters as a task's ``code``: one line of JSON, all fields in the family's order, the seed last."""
     return json.dumps({**family.fields, "seed": 0, **chosen})
-
-
-# ---- checking and grading ------------------------------------------------------------------------------------------
 
 
 def check_parameters(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Jobs[Task | Rejection]:
