@@ -97,13 +97,14 @@ def test_later_prompts_show_references_from_the_buffer(table: Table) -> None:
 
 def test_the_same_seed_plays_the_same_step_and_another_seed_another(table: Table) -> None:
     def pairs_of(seed: int) -> list[list[tuple[str, str]]]:
-        _, reports, engine = table.play(config_of(run={"rng_seed": seed}), Teacher(), half, num_steps=4)
+        _, reports, engine = table.play(config_of(run={"rng_seed": seed}), Teacher(), half, num_steps=2)
         seeds = [r.rng_seed for r in (*engine.proposer.requests, *engine.solver.requests)]
         assert len(set(seeds)) == len(seeds)
         return [[(g.match.teacher, g.match.student) for g in report.games] for report in reports]
 
-    assert pairs_of(0) == pairs_of(0)
-    assert len({str(pairs_of(seed)) for seed in range(3)}) > 1
+    first = pairs_of(0)
+    assert pairs_of(0) == first
+    assert any(pairs_of(seed) != first for seed in (1, 2, 3))
 
 
 # Ratings -------------------------------------------------------------------------------------------------------

@@ -131,7 +131,13 @@ def test_a_run_that_fails_is_told_at_once_and_those_beside_it_are_played_to_thei
     assert "late" not in told and (out / REPORT).is_file()
 
 
-@pytest.mark.parametrize(("number", "arms"), [(signal.SIGINT, ["single", "2T+2S"]), (signal.SIGKILL, ["2T+2S"])])
+@pytest.mark.parametrize(
+    ("number", "arms"),
+    [
+        pytest.param(signal.SIGINT, ["single", "2T+2S"], marks=pytest.mark.slow),
+        (signal.SIGKILL, ["2T+2S"]),
+    ],
+)
 def test_when_the_experiment_is_killed_its_runs_stop_with_a_checkpoint(
     tmp_path: Path, number: int, arms: list[str]
 ) -> None:

@@ -140,11 +140,11 @@ def test_every_server_has_every_adapter_and_requests_are_spread(pair: Pair, mode
     [
         ("base", "the base model"),
         ("wrong", "of adapter . of those loaded with it"),
-        ("missing", "the adapter without its down_proj"),
-        ("stale", "the version before"),
+        pytest.param("missing", "the adapter without its down_proj", marks=pytest.mark.slow),
+        pytest.param("stale", "the version before", marks=pytest.mark.slow),
         ("raw", r"no known adapter .*--logprobs-mode processed_logprobs"),
-        ("narrow", "no known adapter"),
-        ("decode", "no known adapter"),
+        pytest.param("narrow", "no known adapter", marks=pytest.mark.slow),
+        pytest.param("decode", "no known adapter", marks=pytest.mark.slow),
     ],
 )
 def test_a_silent_fault_is_found_before_anything_is_sampled(
@@ -159,7 +159,11 @@ def test_a_silent_fault_is_found_before_anything_is_sampled(
 
 @pytest.mark.parametrize(
     ("fault", "named"),
-    [("base", "the base model"), ("wrong", "of (adapter|the version)"), ("stale", "the version before")],
+    [
+        ("stale", "the version before"),
+        pytest.param("base", "the base model", marks=pytest.mark.slow),
+        pytest.param("wrong", "of (adapter|the version)", marks=pytest.mark.slow),
+    ],
 )
 def test_a_fault_that_begins_later_is_found_though_members_have_moved_little(
     server: SmallServer, model: Path, fault: str, named: str
@@ -218,6 +222,7 @@ def test_a_server_that_answers_in_other_words_is_named(server: SmallServer, mode
 # Loading -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_load_that_fails_is_tried_again(server: SmallServer, model: Path) -> None:
     store = members(model)
     with opened(store, server) as fleet, faulty(server, "load", 2):
@@ -328,6 +333,7 @@ def test_a_server_that_hangs_counts_as_lost_and_is_asked_again(
         assert len(said(capsys)) == 2
 
 
+@pytest.mark.slow
 def test_what_was_asked_of_a_server_is_given_up_once_it_is_lost(
     pair: Pair, model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -350,6 +356,7 @@ def test_what_was_asked_of_a_server_is_given_up_once_it_is_lost(
         fleet.replicas[1].server.complete = complete
 
 
+@pytest.mark.slow
 def test_a_half_dead_server_is_seldom_tried_while_another_is_ready(
     pair: Pair, model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -394,6 +401,7 @@ def test_a_run_is_stopped_while_all_requests_hang_and_waits_for_none(server: Sma
     assert len(cancelled) == 4
 
 
+@pytest.mark.slow
 def test_a_server_that_was_lost_and_never_died_keeps_nothing_of_before(server: SmallServer, model: Path) -> None:
     with opened(members(model), server, answer_s=2.0) as fleet:
         sampler(fleet).sample(REQUESTS)
@@ -404,6 +412,7 @@ def test_a_server_that_was_lost_and_never_died_keeps_nothing_of_before(server: S
     assert server.adapters == []
 
 
+@pytest.mark.slow
 def test_a_server_that_is_lost_over_each_try_ends_the_run(server: SmallServer, model: Path) -> None:
     with opened(members(model), server) as fleet:
         asked = fleet.replicas[0].server

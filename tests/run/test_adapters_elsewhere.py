@@ -27,6 +27,7 @@ CONFIG = config_of(
 )
 
 
+@pytest.mark.slow
 def test_a_run_with_its_adapters_in_another_process_writes_the_same_journal_and_checkpoint(tmp_path: Path) -> None:
     here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
     assert start(CONFIG, here)

@@ -81,5 +81,6 @@ def test_the_report_shows_the_check_ups(run: Path, tmp_path: Path) -> None:
     assert "Health of the co-evolution" in page
 
 
+@pytest.mark.slow
 def test_a_run_cut_off_after_a_checkpoint_goes_on_as_if_it_had_never_been(run: Path, tmp_path: Path) -> None:
     check_it_goes_on_as_if_never_cut(run, tmp_path / "cut", step=1)

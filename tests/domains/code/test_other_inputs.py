@@ -290,7 +290,7 @@ def test_a_program_is_the_same_under_all_hash_seeds_for_other_inputs_too(verifie
     assert isinstance(kept, Task)
 
 
-@pytest.mark.parametrize("hash_seed", [1, 2, 3, 4])
+@pytest.mark.parametrize("hash_seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4))])
 def test_a_program_that_needs_too_much_under_some_hash_seeds_alone_is_refused_or_a_guess(hash_seed: int) -> None:
     code = "def f(x):\n    if x == 750:\n        return 5\n    while hash('a') % 2:\n        pass\n    return 3 * x\n"
     with Sandbox(workers=1, settings=ZygoteSettings(hash_seed=hash_seed)) as fixed:
