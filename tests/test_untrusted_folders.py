@@ -82,7 +82,11 @@ def look_everywhere(folder: Path, aside: Path) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize("kind", [*PREPARED, *ODD])
+SLOW = "a tree without end"  # it takes each question to its limit of time, which has a test of its own below
+KINDS = [pytest.param(kind, marks=[pytest.mark.slow] * (kind == SLOW)) for kind in (*PREPARED, *ODD)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_prepared_run_is_told_and_hides_no_other_and_nothing_in_its_folder_changes(
     kind: str, honest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

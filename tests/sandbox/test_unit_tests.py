@@ -184,7 +184,7 @@ def test_a_program_that_has_the_tests_run_for_ever_is_wrong_and_not_lost() -> No
         (greedy, "assert f(f(1) + f(2)) == 3"),
         ("v = [[1.5] * 3 for i in range(15_000)]\ndef f(x): return v", WAITING["until a value"]),
     ]
-    limits = Limits(cpu_ms=1_000, wall_ms=2_000, memory_bytes=256 << 20, max_output_chars=1 << 18)
+    limits = Limits(cpu_ms=500, wall_ms=1_000, memory_bytes=256 << 20, max_output_chars=1 << 18)
     with UnitTester(workers=1, limits=limits) as short:
         assert short.grade([RIGHT])[0].correct
         start_s = time.monotonic()

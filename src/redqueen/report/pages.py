@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -165,6 +165,7 @@ def charts_of(prefix: str, sections: Sequence[Section]) -> Charts:
     return {f"{prefix}-{figure.id}": figure.chart for section in sections for figure in section.figures}
 
 
+@cache
 def environment(max_chars: int) -> Environment:
     """Return the templates' environment; pieces of a model's text are cut to ``max_chars``."""
     made = Environment(
