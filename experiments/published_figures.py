@@ -7,9 +7,10 @@ and on the pages that are printed behind them. A test compares the text, and ref
 
 Sources, in ``experiments/tables/``:
 
-- ``rounds.csv``, ``long_rounds.csv``: scores of every run of the plans ``rounds.toml`` and ``lasting-rounds.toml``, as
-  shares, with the bootstrap interval over items from the run's journal. Between arms, the interval is Welch's t over
-  seeds, degrees of freedom rounded down, and p is the exact permutation test's (``redqueen.statistics``).
+- ``rounds.csv``, ``long_rounds.csv``, ``balanced.csv``: scores of every run of the plans ``rounds.toml`` and
+  ``lasting-rounds.toml``, and of P2, as shares, with the bootstrap interval over items from the run's journal. Between
+  arms, the interval is Welch's t over seeds, degrees of freedom rounded down, and p is the exact permutation test's
+  (``redqueen.statistics``).
 - ``base_temperatures.csv``: the untrained embedded base, sampled at four temperatures, in points.
 - ``smollm2_claims.csv``: twelve runs on SmolLM2, judged by ``paper_claims/claims.py``, in the measure's own unit.
 - ``qwen_coder.csv``: how many of an item's samples were right, one digit an item (g: 16), for Qwen2.5-Coder-0.5B and
@@ -70,13 +71,13 @@ def rows(name: str) -> list[dict[str, str]]:
 
 def figures() -> list[Figure]:
     """Return every published figure."""
-    return [*_arms(), *_long(), *_temperatures(), *_recorded(), *_over_seeds(), *_claims(), *_qwen()]
+    return [*_arms(), *_balanced(), *_long(), *_temperatures(), *_recorded(), *_over_seeds(), *_claims(), *_qwen()]
 
 
-def product_means(arm: str, seeds: Sequence[int] | None = None) -> list[float]:
-    """Return each seed's mean of the product's greedy and sampled score in an arm of ``rounds.toml``, in points."""
+def product_means(arm: str, seeds: Sequence[int] | None = None, table: str = "rounds.csv") -> list[float]:
+    """Return each seed's mean of the product's greedy and sampled score in an arm, in points."""
     scores: dict[int, list[float]] = {}
-    for row in rows("rounds.csv"):
+    for row in rows(table):
         if row["arm"] == arm and row["who"] == PRODUCT:
             scores.setdefault(int(row["seed"]), []).append(100 * float(row["mean"]))
     return [sum(own) / len(own) for seed, own in sorted(scores.items()) if seeds is None or seed in seeds]
@@ -98,6 +99,14 @@ def _arms() -> Iterator[Figure]:
         found = difference(product_means(arm, range(len(second))), second)
         name = f"16 steps: {arm} less {other}, mean of greedy and sampled"
         yield Figure(name, found.estimate, *found.interval, pages, digits, found.p)
+
+
+def _balanced() -> Iterator[Figure]:
+    """Yield the comparisons of P2: the answers of three runs, distilled evenly over cells, as many drawn, and all."""
+    arms = ("balanced answers", "as many, drawn", "all answers")
+    for arm, other in ((arms[0], arms[2]), arms[:2], arms[1:]):
+        found = difference(product_means(arm, table="balanced.csv"), product_means(other, table="balanced.csv"))
+        yield Figure(f"P2: {arm} less {other}, mean of both modes", found.estimate, *found.interval, p=found.p)
 
 
 def _long() -> Iterator[Figure]:

@@ -18,11 +18,10 @@ from redqueen.engine import Engine
 from redqueen.evolve.generation import Child, admit_fittest, replace_weakest
 from redqueen.evolve.probe import probe_figures, probe_students
 from redqueen.evolve.selection import internal_fitness, rank_frac
-from redqueen.learn.distillation import Distilled, examples_of, fine_tune, select_answers
+from redqueen.learn.distillation import Distilled, examples_of, fine_tune
 from redqueen.learn.rewards import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
 from redqueen.match import pair, preference, with_hall_of_fame
 from redqueen.propose import curriculum, proposing
-from redqueen.propose.buffer import outside_niches
 from redqueen.propose.filters import check_allowed, reject_duplicates, reject_held_out, reject_too_long
 from redqueen.propose.proposing import Proposal
 from redqueen.records import Birth, Crowding, Individual, Match, Rejection, Task, Tuning, UpdateStats
@@ -222,16 +221,13 @@ def learn(
     """Phase 5. Rewards (``teacher_reward`` in ``learn/rewards.py``), advantages, the policy-gradient update of each
     member that trains; then ratings and memory.
 
-    A task outside its teacher's niche is paid as an unsolved one (``propose.num_niches``). Opponents from the hall of
-    fame do not learn, and their ratings stay. A member whose gradient was not finite is
-    not stepped, and is marked broken until an update of it is finite or it is replaced.
+    Opponents from the hall of fame do not learn, and their ratings stay. A member whose gradient was not finite is not
+    stepped, and is marked broken until an update of it is finite or it is replaced.
     """
     config = engine.config.learn
     tasks, solved = tasks_in(verdicts), solve_fracs(graded)
     crowding = curriculum.crowding(state.memory, tasks, solved)
-    slots = {proposal.candidate.teacher: proposal.slot for proposal in proposals}
-    unpaid = outside_niches(tasks, slots, engine.config.propose.num_niches)
-    credit = assign_credit(proposals, verdicts, graded, config, crowding, state.baselines, unpaid)
+    credit = assign_credit(proposals, verdicts, graded, config, crowding, state.baselines)
 
     id_of_slot = {i.slot: i.id for i in state.individuals}
     tuned = tunings(state.individuals, state.step, engine.config)
@@ -301,8 +297,7 @@ def distill(
     if not config.every_steps or state.step % config.every_steps:
         return state, None
     [slot] = engine.config.slots.distilled
-    answers = select_answers(list(state.answers.by_task.values()), config, streams)
-    examples = examples_of(answers, engine.prompt_format, engine.tokenizer)
+    examples = examples_of(state.answers.by_task.values(), engine.prompt_format, engine.tokenizer)
     distilled = fine_tune(examples, engine.store, engine.learner, slot, config, streams, on_part)
     if not distilled.num_answers:
         return state, distilled

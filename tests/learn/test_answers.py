@@ -77,9 +77,3 @@ def test_it_is_stored_compactly_and_read_back_exactly() -> None:
     assert len(text) < 80 * len(archive.by_task)
     with pytest.raises(ValidationError, match="cannot be unpacked"):
         STORED.validate_python({"capacity": 1, "by_task": "bm90IGNvbXByZXNzZWQ="})
-
-
-def test_an_answer_says_what_share_of_all_attempts_at_its_task_was_right() -> None:
-    step = [answered("1", ["right a", "wrong"]), answered("1", ["wrong", "wrong"], student="S2")]
-    (kept,) = AnswerArchive(10).add(step, Streams(0, 7)).by_task.values()
-    assert kept.solved_frac == 0.25

@@ -222,11 +222,3 @@ def test_the_weight_of_proposals_scales_what_is_learned_from_them_and_nothing_el
     proposals, attempts = credit.rollouts
     assert proposals.advantages == pytest.approx((0.25, -0.25))
     assert attempts.advantages == pytest.approx((1.0, -1.0))
-
-
-def test_a_task_outside_its_teachers_niche_pays_as_one_that_nobody_solved() -> None:
-    inside, outside = task("a"), task("b")
-    answers = [answered(one, [RIGHT, WRONG]) for one in (inside, outside)]
-    credit = assign_credit([proposal("a"), proposal("b")], [inside, outside], answers, CONFIG, unpaid={"b"})
-    assert credit.proposal_rewards == (0.5, 0.0)
-    assert credit.attempt_rewards == ((1.0, -0.5), (1.0, -0.5))

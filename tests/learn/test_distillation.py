@@ -1,7 +1,5 @@
 """Distillation: text learned by cross-entropy, by one adapter, from its beginning."""
 
-from collections import Counter
-
 import pytest
 import torch
 from tiny_models import tiny_bank
@@ -9,11 +7,10 @@ from tiny_models import tiny_bank
 from redqueen.adapters.bank import AdapterBank
 from redqueen.adapters.genotype import flattened
 from redqueen.config import DistillConfig, LearnConfig
-from redqueen.learn.answers import VerifiedAnswer
 from redqueen.learn.batches import by_member
-from redqueen.learn.distillation import Distilled, Example, fine_tune, rate_at, select_answers
+from redqueen.learn.distillation import Distilled, Example, fine_tune, rate_at
 from redqueen.learn.torch_learner import TorchLearner, TorchStore
-from redqueen.records import Completion, Rollout, Task, Tuning
+from redqueen.records import Completion, Rollout, Tuning
 from redqueen.streams import Streams
 
 EXAMPLES = [Example((3, 4, 5 + i), (6 + i, 7, 8)) for i in range(5)]
@@ -153,22 +150,3 @@ def test_of_no_answers_nothing_is_learned() -> None:
     bank, result = taught([])
     assert result == Distilled(0, 0, ()) and result.metrics() == {"distill/answers": 0.0, "distill/tokens": 0.0}
     assert torch.isfinite(bank.flat[1]).all()
-
-
-def verified(name: str, solved_frac: float, lines: int = 1) -> VerifiedAnswer:
-    code = "def f(x):\n" + "    x = x + 1\n" * (lines - 1) + "    return x + 1\n"
-    return VerifiedAnswer(Task(name, "T1", "S1", "code_o", code, ("1",), ("2",)), name, 1, solved_frac)
-
-
-def test_a_balanced_draw_leaves_out_what_every_attempt_solved_and_is_even_over_sizes() -> None:
-    short = [verified(f"short {i}", 0.5) for i in range(10)]
-    long = [verified(f"long {i}", 0.5, lines=40) for i in range(2)]
-    answers, balanced = [*short, *long, verified("easy", 1.0)], DistillConfig(balanced=True)
-    assert select_answers(answers, DistillConfig(), Streams(0, 1)) == answers
-    drawn = Counter(one.text for one in select_answers(answers, balanced, Streams(0, 1)))
-    assert drawn["easy"] == 0
-    assert sum(num for name, num in drawn.items() if name.startswith("short")) == 6
-    assert [drawn[one.text] for one in long] == [3, 3]
-    drawn = Counter(one.text for one in select_answers([*short, long[0]], balanced, Streams(0, 1)))
-    assert drawn["long 0"] == 4, "one answer is used at most four times"
-    assert select_answers([verified("easy", 1.0)], balanced, Streams(0, 1)) == []

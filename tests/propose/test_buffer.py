@@ -12,9 +12,7 @@ from redqueen.propose.buffer import (
     behaviour_key,
     cell,
     draw_references,
-    niche_of,
     of_domain,
-    outside_niches,
     program_key,
     task_key,
 )
@@ -145,17 +143,3 @@ def test_a_buffer_is_bounded_and_has_no_doubles_whatever_comes(pairs: list[tuple
         assert len(buffer.tasks) <= capacity
         assert len({program_key(t) for t in buffer.tasks}) == len({behaviour_key(t) for t in buffer.tasks})
         assert len({program_key(t) for t in buffer.tasks}) == len(buffer.tasks)
-
-
-def test_every_cell_has_one_niche_and_tasks_of_other_teachers_niches_are_outside() -> None:
-    tasks = [
-        Task(str(n), "T1", "S1", "code_o", f"def f(x):\n    return x + {10**n}\n", ("1",), (str(1 + 10**n),))
-        for n in range(12)
-    ]
-    niches = [niche_of(task, 3) for task in tasks]
-    assert set(niches) == {0, 1, 2}
-    assert all(niche_of(a, 3) == niche_of(b, 3) for a in tasks for b in tasks if cell(a) == cell(b))
-    for slot in range(3):
-        expected = {task.id for task, niche in zip(tasks, niches, strict=True) if niche != slot}
-        assert outside_niches(tasks, {"T1": slot}, 3) == expected
-    assert outside_niches(tasks, {"T1": 0}, 0) == frozenset()

@@ -184,10 +184,6 @@ class ProposeConfig(Section):
     """What references are drawn evenly over: the tasks of the buffer, newer ones rather, or its cells (tasks of one
     behaviour class and size) and within a cell so. Ours: over tasks, what is posed most is shown most and posed more,
     and programs shrink; quality-diversity searches draw over cells."""
-    num_niches: int = Field(default=0, ge=0)
-    """Niches into which cells are divided, by a digest; 0: none. The teacher in slot i owns niche i (modulo this): it
-    is shown references of its own, and a task outside pays as an unsolved one. Ours: without them teachers pose
-    the same classes."""
     policy_rules: tuple[str, ...] = ()
     """Regular expressions; a proposal whose program, inputs or message match one is refused. Ours: the user decides."""
     policy_hook: str = ""

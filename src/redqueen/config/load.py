@@ -142,11 +142,6 @@ class Config(Section):
             raise ValueError(
                 "propose.temperature needs two roles: the learner knows one temperature of an adapter, set it to 0"
             )
-        if self.propose.num_niches > self.population.num_teachers:
-            raise ValueError(
-                f"propose.num_niches is {self.propose.num_niches}, and there are {self.population.num_teachers} "
-                "teachers to own them: lower it"
-            )
         if self.distill.every_steps and self.run.product != "distilled":
             raise ValueError('distill.every_steps needs run.product = "distilled": set that, or it to 0')
         if self.distill.every_steps and self.population.single:

@@ -96,6 +96,8 @@ REMOVED: dict[str, Removed] = {
     "sampler.load_s": Removed(60.0, "one limit bounds answers and the loading of adapters"),
     "learn.length_neutral": Removed(False, "it did not keep answers longer in its experiment"),
     "distill.max_answers": Removed(0, "a run keeps at most 50,000 answers to distil"),
+    "distill.balanced": Removed(False, "it left out three quarters of the answers, and products were worse for it"),
+    "propose.num_niches": Removed(0, NEVER_SHOWN),
     "distill.diets": Removed("shared", UNLIKE),
     "distill.student_answers": Removed("shared", UNLIKE),
     "solve.students_per_task": Removed(1, UNLIKE),

@@ -161,9 +161,6 @@ class DistillConfig(Section):
     every_steps: int = Field(default=0, ge=0)
     """Steps between distillations, each of which resets every student to an adapter fine-tuned on all verified answers
     so far; 0: none. Ours: STaR and ReST-EM restart from the base in each round."""
-    balanced: bool = False
-    """Leave out tasks that every attempt solved, and draw evenly over kinds and sizes of task. Ours: of the tasks that
-    are distilled half were solved in all attempts."""
     batch_size: int = Field(default=48, ge=1)
     """Answers of one update. Ours."""
     learning_rate: float = Field(default=2e-3, gt=0)

@@ -12,7 +12,6 @@ from base64 import b64decode, b64encode
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from statistics import fmean
 from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer, TypeAdapter
@@ -31,15 +30,11 @@ MAX_PACKED_BYTES = 1 << 30
 
 @dataclass(frozen=True)
 class VerifiedAnswer:
-    """A correct answer (``text``, as a student wrote it) to a task that was first solved in ``step``.
-
-    ``solved_frac``: the share of that step's attempts at the task that were right (0: an earlier version wrote it).
-    """
+    """A correct answer (``text``, as a student wrote it) to a task that was first solved in ``step``."""
 
     task: Task
     text: str
     step: int
-    solved_frac: float = 0.0
 
 
 def _pack(answers: dict[str, VerifiedAnswer]) -> str:
@@ -82,14 +77,12 @@ class AnswerArchive:
         if not self.capacity:
             return self
         correct: dict[str, list[tuple[Task, str]]] = defaultdict(list)
-        shares: dict[str, list[float]] = defaultdict(list)
         for one in answered:
-            shares[task_key(one.task)] += [float(one.outcomes[i].grade.correct) for i in one.kept]
             texts = [outcome.attempt.text for outcome in one.outcomes if outcome.grade.correct]
             if texts and (key := task_key(one.task)) not in self.by_task:
                 correct[key] += [(one.task, text) for text in texts]
         new = {
-            key: VerifiedAnswer(*found[streams.seed("answer", key) % len(found)], streams.step, fmean(shares[key]))
+            key: VerifiedAnswer(*found[streams.seed("answer", key) % len(found)], streams.step)
             for key, found in correct.items()
         }
         kept = self.by_task | new

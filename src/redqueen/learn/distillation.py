@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from redqueen.adapters.protocols import AdapterStore, Learner
 from redqueen.config import DistillConfig
 from redqueen.domains.prompt_format import PromptFormat
-from redqueen.domains.registry import kind_of
 from redqueen.learn.answers import VerifiedAnswer
 from redqueen.records import Completion, Rollout, Tuning
 from redqueen.streams import Streams
@@ -53,29 +52,6 @@ class Distilled:
         """Return what the journal keeps of it."""
         found = {"distill/answers": float(self.num_answers), "distill/tokens": float(self.num_tokens)}
         return found | {"distill/first_nats": self.nats[0], "distill/last_nats": self.nats[-1]} if self.nats else found
-
-
-MOST_USES = 4
-"""Times that a balanced draw takes one answer at most. Ours: a rare size must not be learned by heart."""
-
-
-def select_answers(answers: Sequence[VerifiedAnswer], config: DistillConfig, streams: Streams) -> list[VerifiedAnswer]:
-    """Return the answers to fine-tune on: all, or under ``balanced`` those of tasks that some attempt missed.
-
-    Of these every cell (a kind of task and its size) gives equally many, at most ``MOST_USES`` times what it has.
-    """
-    if not config.balanced:
-        return list(answers)
-    cells: dict[str, list[VerifiedAnswer]] = {}
-    for one in answers:
-        if one.solved_frac < 1.0:
-            cells.setdefault(kind_of(one.task).size_class(one.task), []).append(one)
-    num_each = -(-sum(map(len, cells.values())) // max(1, len(cells)))
-    rng, drawn = streams.rng("reading"), []
-    for _, own in sorted(cells.items()):
-        order = rng.permutation(len(own))
-        drawn += [own[order[i % len(own)]] for i in range(min(num_each, MOST_USES * len(own)))]
-    return drawn
 
 
 def examples_of(

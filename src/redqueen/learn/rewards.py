@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -164,14 +164,13 @@ def assign_credit(
     config: LearnConfig,
     crowding: Mapping[str, Crowding] | None = None,
     baselines: Baselines | None = None,
-    unpaid: Collection[str] = (),
 ) -> Credit:
     """Reward every proposal and attempt and estimate advantages, per adapter and role.
 
     ``crowding`` (by task id) are what the config's diversity terms read; without them there are none. ``baselines``
-    are the teachers' as they were before the step. Tasks ``unpaid``, by id, pay as unsolved tasks do.
+    are the teachers' as they were before the step.
     """
-    rewards = _proposal_rewards(judged, answered, config, crowding or {}, unpaid)
+    rewards = _proposal_rewards(judged, answered, config, crowding or {})
     proposal_advantages, baselines = _proposal_advantages(proposals, rewards, config, baselines or Baselines())
     attempt_rewards = tuple(_attempt_rewards(one) for one in answered)
     attempt_advantages = _attempt_advantages(answered, attempt_rewards, config)
@@ -211,9 +210,8 @@ def _proposal_rewards(
     answered: Sequence[GradedAttempts],
     config: LearnConfig,
     crowding: Mapping[str, Crowding],
-    unpaid: Collection[str],
 ) -> list[float | None]:
-    solved = {name: 0.0 if name in unpaid else share for name, share in solve_fracs(answered).items()}
+    solved = solve_fracs(answered)
     num_attempts = Counter[str]()
     for one in answered:
         num_attempts[one.task.id] += len(one.kept)

@@ -86,18 +86,6 @@ def cell(task: Task) -> str:
     return f"{kind.behaviour_class(task)} | {kind.size_class(task)}"
 
 
-def niche_of(task: Task, num_niches: int) -> int:
-    """Return the niche of a task's cell, in 0..``num_niches`` - 1."""
-    return int(_digest(cell(task)), 16) % num_niches
-
-
-def outside_niches(tasks: Iterable[Task], slots: Mapping[str, int], num_niches: int) -> frozenset[str]:
-    """Return the ids of the tasks that are not in their teacher's niche; ``slots`` are the teachers'."""
-    if not num_niches:
-        return frozenset()
-    return frozenset(t.id for t in tasks if niche_of(t, num_niches) != slots[t.teacher] % num_niches)
-
-
 def draw_references(
     tasks: Sequence[Task], num: int, rng: np.random.Generator, *, over_cells: bool = False
 ) -> tuple[Task, ...]:

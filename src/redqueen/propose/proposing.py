@@ -11,7 +11,7 @@ from redqueen.adapters.protocols import Sampler
 from redqueen.config import ProposeConfig
 from redqueen.domains.prompt_format import PromptFormat, completion_text
 from redqueen.domains.registry import domain_of, kinds, num_proposals
-from redqueen.propose.buffer import TaskBuffer, draw_references, niche_of, of_domain
+from redqueen.propose.buffer import TaskBuffer, draw_references, of_domain
 from redqueen.records import Candidate, Completion, Individual, Request, Task
 from redqueen.streams import Streams
 
@@ -87,8 +87,6 @@ def _prompts(
     prompts = []
     for kind, wanted in num_proposals(config).items():
         known = of_domain(buffer.tasks, kind)
-        if num := config.num_niches:
-            known = [task for task in known if niche_of(task, num) == teacher.slot % num] or known
         for start in range(0, wanted, config.num_per_prompt):
             rng = streams.rng("references", teacher.id, kind, start)
             references = draw_references(known, config.num_references, rng, over_cells=over_cells)

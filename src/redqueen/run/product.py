@@ -20,7 +20,7 @@ from redqueen.evolve.probe import NUM_ATTEMPTS
 from redqueen.evolve.spectrum import MERGED, mean_of
 from redqueen.journal import EvaluationRecord
 from redqueen.journal.schema import CHOSEN, DISTILLED, EXAMPLE, PRODUCT, SHARE
-from redqueen.learn.distillation import Distilled, examples_of, fine_tune, select_answers
+from redqueen.learn.distillation import Distilled, examples_of, fine_tune
 from redqueen.propose.buffer import draw_of_all_ages, task_key
 from redqueen.records import Individual, Task
 from redqueen.state import State
@@ -94,7 +94,7 @@ def distill_product(
     before, config = engine.store.genotype(slots[0]), engine.config
     answers = [answer for key, answer in state.answers.by_task.items() if key not in left_out]
     streams = Streams(config.run.rng_seed, state.step)
-    examples = examples_of(select_answers(answers, config.distill, streams), engine.prompt_format, engine.tokenizer)
+    examples = examples_of(answers, engine.prompt_format, engine.tokenizer)
     try:
         return fine_tune(examples, engine.store, engine.learner, slots[0], config.distill, streams, tell)
     except BaseException:
