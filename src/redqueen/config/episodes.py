@@ -226,10 +226,11 @@ class VerifyConfig(Section):
     num_workers: int = Field(default=2, ge=1, le=1_024)
     """Sandboxed processes at a time. Ours: the cores of a small machine."""
     accept_cpu_ms: int = Field(default=50, ge=1)
-    """CPU time within which a proposed program must finish, in milliseconds. Ours: well under the kill limit, so that
-    no program is valid once and killed the next time."""
+    """CPU time within which a proposed program must finish, in milliseconds; where an answer runs or imitates it, 10 at
+    most. Ours: well under the kill limit, so that no program is valid once and killed the next time."""
     kill_cpu_ms: int = Field(default=200, ge=1)
-    """CPU time after which any program is killed, in milliseconds. Ours: longer computations make poor puzzles."""
+    """CPU time after which any program is killed, in milliseconds; one that grades answers has less. Ours: longer
+    computations make poor puzzles."""
     num_inputs: int = Field(default=10, ge=2)
     """Pairs of an induction task; the embedded base writes ten at most. AZR: 10."""
     refuse_constant: bool = False
