@@ -292,6 +292,8 @@ def _advice(state: State, engine: Engine, found: Sequence[KindCheck], say: Calla
             say(f"cold start, {name} at temperature {temperature}: {num_valid} proposals valid")
             if num_valid > best:
                 best, setting = num_valid, (temperature, name)
+            if not num_valid:
+                break  # a higher temperature is not worth the minutes
     if setting == chosen:
         return f"no setting tried did better: take a larger base, or let texts be longer: {LONGER}"
     temperature, name = setting
