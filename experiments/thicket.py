@@ -1,6 +1,7 @@
 """P6, the thicket curve: how many children of each operator, at three strengths, beat their parent on held-out tasks.
 
     python experiments/thicket.py runs/maths-0 --out thicket.csv      # inference only; --set changes the run's config
+    python experiments/thicket.py RUN_DIR --suite cruxeval-o --data cruxeval.jsonl --limit 200    # items of a benchmark
     python experiments/thicket.py --report thicket.csv                # the table of what was found
 
 The parents are two adapters of the run's newest checkpoint: what it distilled, if anything, then its students, best
@@ -25,10 +26,13 @@ import numpy as np
 
 from redqueen.adapters.genotype import Genotype, relative_change
 from redqueen.config import Config, load_config, parse_config
+from redqueen.domains.domain import Item
 from redqueen.engine import open_engine
 from redqueen.errors import UserError
+from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.external import EVALUATION_SEED, Examiner
 from redqueen.evaluate.fitness_suite import score
+from redqueen.evaluate.questions import TaskQuestion
 from redqueen.evolve.operators import Operator, apply, find, tuned
 from redqueen.run.checkpoint import open_checkpoint
 from redqueen.run.store import CHECKPOINTS, load_run_config
@@ -72,10 +76,21 @@ def at_strength(operator: Operator, strength: float) -> Operator:
     return tuned(operator, {name: constants[name] * strength})
 
 
+def items_of_benchmark(suite: str, data: Path | None, limit: int | None) -> list[Item]:
+    """Return the tasks of a benchmark as held-out items. Raises UserError for one whose questions are no tasks."""
+    questions = load_questions(suite, data, limit)
+    if not all(isinstance(one, TaskQuestion) for one in questions):
+        raise UserError(f"--suite {suite}: its questions are no tasks of runs; cruxeval-o and cruxeval-i have such")
+    return [Item(one.id, one.cluster or one.id, f"{suite}/all", one.task.kind, one.task) for one in questions]
+
+
 def measure(
-    folder: Path, num_children: int, strengths: Sequence[float], overrides: Sequence[str]
+    folder: Path, num_children: int, strengths: Sequence[float], overrides: Sequence[str], items: Sequence[Item] = ()
 ) -> Iterator[list[str]]:
-    """Yield the rows of the table: the parent, then ``num_children`` children of each operator and strength."""
+    """Yield the rows of the table: the parent, then ``num_children`` children of each operator and strength.
+
+    They answer ``items``, or the run's own held-out items.
+    """
     config = load_run_config(folder)
     parents = parents_of(folder, config)
     plans = [(find(name), s) for name in OPERATORS for s in strengths if s == 1.0 or find(name).family == "mutation"]
@@ -85,7 +100,7 @@ def measure(
         "distill": {"every_steps": 0},
     }
     with open_engine(with_changes(config, changed, overrides)) as engine:
-        items = Examiner.of(engine).items
+        items = items or Examiner.of(engine).items
         half = np.random.default_rng(EVALUATION_SEED).permutation(len(items)) % 2 == 0
 
         def rows(operator: str, strength: float, changes: Sequence[float]) -> Iterator[list[str]]:
@@ -138,14 +153,18 @@ def main() -> None:
     parser.add_argument("--children", type=int, default=12, help="of each operator and strength")
     parser.add_argument("--strengths", type=float, nargs="+", default=[0.5, 1.0, 2.0])
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE")
+    parser.add_argument("--suite", help="a benchmark of tasks in place of the run's own held-out items")
+    parser.add_argument("--data", type=Path, metavar="FILE")
+    parser.add_argument("--limit", type=int, metavar="N", help="its first items")
     parser.add_argument("--out", type=Path, default=Path("thicket.csv"))
     parser.add_argument("--report", type=Path, metavar="TABLE", help="print what a table says, and measure nothing")
     options = parser.parse_args()
     if options.report is None:
+        items = items_of_benchmark(options.suite, options.data, options.limit) if options.suite else []
         with options.out.open("w", encoding="utf-8", newline="") as file:
             table = csv.writer(file, lineterminator="\n")
             table.writerow(COLUMNS)
-            for row in measure(options.run_dir, options.children, options.strengths, options.set):
+            for row in measure(options.run_dir, options.children, options.strengths, options.set, items):
                 table.writerow(row)
                 file.flush()  # what was found is there when the rest is stopped
     print(report(options.report or options.out))

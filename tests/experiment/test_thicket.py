@@ -1,6 +1,7 @@
 """The thicket curve of a small run: its parents, and how far a child of each operator is from the first."""
 
 import csv
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from redqueen.run.store import CHECKPOINTS, load_run_config
 
 sys.path.append(str(Path(__file__).parents[2] / "experiments"))
 
-from thicket import OPERATORS, main, parents_of
+from thicket import OPERATORS, items_of_benchmark, main, parents_of
 
 
 def test_a_parent_of_a_run_is_measured_with_a_child_of_each_operator(
@@ -38,3 +39,18 @@ def test_a_parent_of_a_run_is_measured_with_a_child_of_each_operator(
     made = apply(find(OPERATORS[0]), parents_of(run, load_run_config(run))[:1], [1.0], 1000)
     assert children[0]["change"] == f"{made.change.overall:.3f}" and made.change.overall > 0
     assert len(capsys.readouterr().out.splitlines()) == 4 + len(OPERATORS)
+
+
+def test_items_of_a_benchmark_take_the_place_of_the_runs_own(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"sample_{i}", "code": f"def f(x):\n    return x + {i}", "input": "1", "output": f"{i + 1}"}
+        for i in range(3)
+    ]
+    (tmp_path / "crux.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    items = items_of_benchmark("cruxeval-o", tmp_path / "crux.jsonl", 2)
+    assert [(item.id, item.kind, item.task.outputs) for item in items] == [
+        ("sample_0", "code_o", ("1",)), ("sample_1", "code_o", ("2",))
+    ]  # fmt: skip
+    (tmp_path / "gsm.jsonl").write_text(json.dumps({"question": "1 + 1?", "answer": "#### 2"}) + "\n", encoding="utf-8")
+    with pytest.raises(UserError, match="its questions are no tasks of runs"):
+        items_of_benchmark("gsm8k", tmp_path / "gsm.jsonl", 1)

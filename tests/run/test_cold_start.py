@@ -73,7 +73,9 @@ def test_where_nothing_is_valid_the_temperature_that_would_do_better_is_named(ta
     first = {name: [rest for other, rest in asked if other == name] for name, _ in asked}
     assert len(first) > 1, "other formats were tried too"
     for tries in first.values():
-        assert len(tries) == 1 + sum(": 0 proposals" not in rest for rest in tries[:-1]), "asked on after none was valid"
+        assert len(tries) == 1 + sum(": 0 proposals" not in rest for rest in tries[:-1]), (
+            "asked on after none was valid"
+        )
 
 
 def test_a_format_whose_prompts_do_not_fit_the_base_is_passed_over(table: Table) -> None:
