@@ -25,6 +25,7 @@ import csv
 import runpy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 
@@ -104,7 +105,7 @@ def _arms() -> Iterator[Figure]:
 def _balanced() -> Iterator[Figure]:
     """Yield the comparisons of P2: the answers of three runs, distilled evenly over cells, as many drawn, and all."""
     arms = ("balanced answers", "as many, drawn", "all answers")
-    for arm, other in ((arms[0], arms[2]), arms[:2], arms[1:]):
+    for arm, other in combinations(arms, 2):
         found = difference(product_means(arm, table="balanced.csv"), product_means(other, table="balanced.csv"))
         yield Figure(f"P2: {arm} less {other}, mean of both modes", found.estimate, *found.interval, p=found.p)
 

@@ -77,10 +77,10 @@ def at_strength(operator: Operator, strength: float) -> Operator:
 
 
 def items_of_benchmark(suite: str, data: Path | None, limit: int | None) -> list[Item]:
-    """Return the tasks of a benchmark as held-out items. Raises UserError for one whose questions are no tasks."""
+    """Return a benchmark's tasks as held-out items. Raises UserError for a benchmark that does not consist of tasks."""
     questions = load_questions(suite, data, limit)
     if not all(isinstance(one, TaskQuestion) for one in questions):
-        raise UserError(f"--suite {suite}: its questions are no tasks of runs; cruxeval-o and cruxeval-i have such")
+        raise UserError(f"--suite {suite} does not consist of tasks: choose cruxeval-o or cruxeval-i")
     return [Item(one.id, one.cluster or one.id, f"{suite}/all", one.task.kind, one.task) for one in questions]
 
 

@@ -52,5 +52,5 @@ def test_items_of_a_benchmark_take_the_place_of_the_runs_own(tmp_path: Path) -> 
         ("sample_0", "code_o", ("1",)), ("sample_1", "code_o", ("2",))
     ]  # fmt: skip
     (tmp_path / "gsm.jsonl").write_text(json.dumps({"question": "1 + 1?", "answer": "#### 2"}) + "\n", encoding="utf-8")
-    with pytest.raises(UserError, match="its questions are no tasks of runs"):
+    with pytest.raises(UserError, match="--suite gsm8k does not consist of tasks: choose cruxeval-o or cruxeval-i"):
         items_of_benchmark("gsm8k", tmp_path / "gsm.jsonl", 1)
