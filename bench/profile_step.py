@@ -2,9 +2,9 @@
 
 Every round plays the same phases from the same adapters: propose, solve, learn, distill. With ``--against`` another
 checkout plays them too, round by round in turn, so that each change is measured in the same way. Seconds are those of
-the process's threads, which other work on the machine hardly changes; ``--wall`` tells elapsed ones. The shares are
-from a last round under torch's profiler: products of two matrices are the base's, batched ones those of the members'
-factors and of attention. Prints a table and, as its last line, JSON.
+the process's threads, which other work on the machine hardly changes; ``--wall`` tells elapsed ones. Without
+``--against``, a last round under torch's profiler, which is slow, gives the shares: products of two matrices are the
+base's, batched ones those of the members' factors and of attention. Prints a table and, as its last line, JSON.
 
     python bench/profile_step.py [--config configs/maths.toml] [--set model.base=FOLDER] [--against CHECKOUT]
         [--rounds 5] [--proposals 48] [--lanes 1] [--wall]
@@ -191,8 +191,10 @@ def main() -> None:
             found = ask(worker, "round")
             if number:  # the first round warms up
                 rounds[name].append(found)
-    ask(workers["now"], "shares")  # a profiler's first round takes new memory
-    shares = ask(workers["now"], "shares")["seconds"]
+    shares: dict[str, float] = {}
+    if len(workers) == 1:
+        ask(workers["now"], "shares")  # a profiler's first round takes new memory
+        shares = ask(workers["now"], "shares")["seconds"]
     for worker in workers.values():
         worker.communicate()
     rows, result = [], {}
