@@ -267,6 +267,7 @@ def test_pass_at_k_counts_the_attempts_at_each_item() -> None:
         ("base", "mini", {"num_samples": -1}, "--samples must be at least 0"),
         ("base", "mini", {"num_samples": 2, "temperature": 0.0}, "--temperature"),
         ("base", "mini", {"overrides": ["solve.nonsense=1"]}, "there is no field solve.nonsense"),
+        ("base", "mini", {"overrides": ["evaluate.max_items=3"]}, "use --limit"),
         ("base", "nonsense", {}, "--suite nonsense is unknown"),
     ],
 )

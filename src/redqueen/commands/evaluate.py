@@ -82,6 +82,8 @@ def evaluate(
     """
     if num_samples < 0 or not 0 < temperature <= 10:
         raise UserError("--samples must be at least 0 and --temperature above 0 and at most 10")
+    if unread := next((one for one in overrides if one.startswith("evaluate.")), ""):
+        raise UserError(f"--set {unread} is for evaluations within a run: use --limit, --samples or --temperature")
     questions = load_questions(suite, data, limit)
     if not target:
         raise UserError(
