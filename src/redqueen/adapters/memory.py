@@ -3,7 +3,7 @@
 Weights, factors, moments and the key-value cache are counted exactly from the model's shape. Activations are counted
 from the tensors that a decoder layer keeps for its backward pass (attention and MLP inputs and outputs, norms in fp32,
 and on a CPU the attention's weights, taken for prompts of the greatest length), which holds within about a third. Not
-counted are the libraries themselves (0.4 GB) and what the allocator keeps. Source: ours.
+counted is what the allocator keeps of freed memory while there is enough (``give_back_if_scarce``). Source: ours.
 """
 
 from __future__ import annotations
@@ -134,6 +134,9 @@ def _held_bytes() -> int:
 
 FP32_BYTES = 4
 
+LIBRARIES_BYTES = 4 * 10**8
+"""Memory of the interpreter with torch and transformers, before a base is loaded, on a CPU (measured)."""
+
 
 def logits_at_once(vocabulary: int, on_cuda: bool, most_tokens: int = 4096) -> int:
     """Return of how many tokens the learner makes logits at a time, on a CPU at most 64 MB of them: larger tensors are
@@ -176,12 +179,17 @@ class MemoryPlan:
     gradients_bytes: int
     activations_bytes: int
     cache_bytes: int
+    libraries_bytes: int
+
+    @property
+    def resident_bytes(self) -> int:
+        """What is held all the time: libraries, weights, factors and moments."""
+        return self.libraries_bytes + self.base_bytes + self.factors_bytes + self.moments_bytes
 
     @property
     def peak_bytes(self) -> int:
-        """What is held at once at worst: weights, factors and moments with either the learner's parts or the cache."""
-        learning = self.gradients_bytes + self.activations_bytes
-        return self.base_bytes + self.factors_bytes + self.moments_bytes + max(learning, self.cache_bytes)
+        """What is held at once at worst: what is resident, with either the learner's parts or the cache."""
+        return self.resident_bytes + max(self.gradients_bytes + self.activations_bytes, self.cache_bytes)
 
     def lines(self) -> list[str]:
         """Return one line for each part and one for the peak."""
@@ -226,6 +234,7 @@ def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
         gradients_bytes=work.num_lanes * gathered * per_member * FP32_BYTES,
         activations_bytes=activations,
         cache_bytes=cache,
+        libraries_bytes=0 if work.on_cuda else LIBRARIES_BYTES,
     )
 
 
@@ -239,8 +248,7 @@ def refuse_if_too_large(memory: MemoryPlan, available_bytes: int, where: str) ->
     """Raise UserError, with what to lower, when ``memory`` does not fit into ``available_bytes`` of ``where``."""
     if memory.peak_bytes <= available_bytes:
         return
-    resident = memory.base_bytes + memory.factors_bytes + memory.moments_bytes
-    if resident > available_bytes:
+    if memory.resident_bytes > available_bytes:
         remedy = "lower population.lora_rank or the number of members, or take a smaller base"
     elif memory.cache_bytes > memory.gradients_bytes + memory.activations_bytes:
         remedy = "lower solve.max_rows or max_new_tokens"
@@ -361,6 +369,6 @@ def _activation_bytes_per_token(config: PretrainedConfig, work: Work, compute_by
     if not work.on_cuda:
         heads = int(config.num_attention_heads)
         layer += heads * min(work.prompt_tokens, math.isqrt(MOST_SCORES // heads)) * compute_bytes
-    if work.checkpointing:
-        return int(config.num_hidden_layers) * hidden * compute_bytes + layer
+    if work.checkpointing:  # the residual stream at each layer, and one layer that is computed again, with its gradients
+        return int(config.num_hidden_layers) * hidden * (compute_bytes if work.on_cuda else FP32_BYTES) + 2 * layer
     return int(config.num_hidden_layers) * layer
