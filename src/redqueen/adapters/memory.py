@@ -369,6 +369,6 @@ def _activation_bytes_per_token(config: PretrainedConfig, work: Work, compute_by
     if not work.on_cuda:
         heads = int(config.num_attention_heads)
         layer += heads * min(work.prompt_tokens, math.isqrt(MOST_SCORES // heads)) * compute_bytes
-    if work.checkpointing:  # the residual stream at each layer, and one layer that is computed again, with its gradients
+    if work.checkpointing:  # the residual stream at each layer, and a layer that is computed again, with gradients
         return int(config.num_hidden_layers) * hidden * (compute_bytes if work.on_cuda else FP32_BYTES) + 2 * layer
     return int(config.num_hidden_layers) * layer
