@@ -197,16 +197,18 @@ def main() -> None:
         shares = ask(workers["now"], "shares")["seconds"]
     for worker in workers.values():
         worker.communicate()
+    kinds = PRODUCTS if shares else ()
+    compared = ["x before"] if "before" in rounds else []
     rows, result = [], {}
     for part in rounds["now"][0]["seconds"]:
         of = {name: [one["seconds"].get(part, float("nan")) for one in own] for name, own in rounds.items()}
         tokens = rounds["now"][-1]["tokens"].get(part, 0)
         seconds = statistics.median(of["now"])
-        products = {kind: shares.get(f"{part} {kind}", float("nan")) for kind in PRODUCTS}
-        gain = median_ratio(of["before"], of["now"]) if "before" in of else float("nan")
-        result[part] = {"seconds": seconds, "tokens": tokens, "products": products, "times_as_fast": gain}
-        rows.append([part, seconds, tokens / seconds, *(100 * share for share in products.values()), gain])
-    print_table(["part", "seconds", "tokens/s", *(f"% {kind}" for kind in PRODUCTS), "x before"], rows)
+        products = {kind: shares.get(f"{part} {kind}", float("nan")) for kind in kinds}
+        gains = [median_ratio(of["before"], of["now"])] if compared else []
+        result[part] = {"seconds": seconds, "tokens": tokens, "products": products, "times_as_fast": next(iter(gains), None)}
+        rows.append([part, seconds, tokens / seconds, *(100 * share for share in products.values()), *gains])
+    print_table(["part", "seconds", "tokens/s", *(f"% {kind}" for kind in kinds), *compared], rows)
     print_result({"parts": result})
 
 

@@ -14,6 +14,7 @@ from redqueen.adapters.bank import AdapterBank, Route
 from redqueen.adapters.decoding import Decoding
 from redqueen.adapters.fused_decode import fused_decoder
 from redqueen.adapters.memory import (
+    LIBRARIES_BYTES,
     MemoryPlan,
     Work,
     available_bytes,
@@ -264,6 +265,17 @@ def test_checkpointing_needs_less() -> None:
     shape = CONFIGS["qwen3"].to_dict() | {"num_hidden_layers": 8, "layer_types": ["full_attention"] * 8}
     without = plan(shape, WORK).activations_bytes
     assert plan(shape, Work(**vars(WORK) | {"checkpointing": True})).activations_bytes < without
+
+
+def test_under_checkpointing_a_layer_costs_its_residual_stream_in_fp32_on_a_cpu_and_libraries_count_there() -> None:
+    shape = CONFIGS["qwen3"].to_dict()
+    for on_cuda, stream_bytes in ((False, 4), (True, 2)):
+        work = replace(WORK, bf16=True, on_cuda=on_cuda, checkpointing=True)
+        plans = [plan(shape | {"num_hidden_layers": n, "layer_types": ["full_attention"] * n}, work) for n in (8, 9)]
+        factors = plans[1].gradients_bytes - plans[0].gradients_bytes  # in bf16, with gradients: as much as in fp32
+        stream = plans[1].activations_bytes - plans[0].activations_bytes - factors
+        assert stream == work.micro_batch_tokens * shape["hidden_size"] * stream_bytes
+        assert plans[0].libraries_bytes == (0 if on_cuda else LIBRARIES_BYTES)
 
 
 def test_a_configured_run_counts_who_learns_in_a_step() -> None:
