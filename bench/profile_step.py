@@ -205,9 +205,10 @@ def main() -> None:
         tokens = rounds["now"][-1]["tokens"].get(part, 0)
         seconds = statistics.median(of["now"])
         products = {kind: shares.get(f"{part} {kind}", float("nan")) for kind in kinds}
-        gains = [median_ratio(of["before"], of["now"])] if compared else []
-        result[part] = {"seconds": seconds, "tokens": tokens, "products": products, "times_as_fast": next(iter(gains), None)}
-        rows.append([part, seconds, tokens / seconds, *(100 * share for share in products.values()), *gains])
+        gain = median_ratio(of["before"], of["now"]) if compared else None
+        result[part] = {"seconds": seconds, "tokens": tokens, "products": products, "times_as_fast": gain}
+        rows.append([part, seconds, tokens / seconds, *(100 * share for share in products.values())])
+        rows[-1] += [gain] if compared else []
     print_table(["part", "seconds", "tokens/s", *(f"% {kind}" for kind in kinds), *compared], rows)
     print_result({"parts": result})
 
