@@ -136,7 +136,7 @@ def serve(options: argparse.Namespace) -> None:
     )
     clock = time.perf_counter if options.wall else time.process_time
     with open_engine(config) as engine:
-        state, _ = grow_seed_buffer(initial_state(config, engine.rating), engine)
+        state, _ = grow_seed_buffer(initial_state(config), engine)
         times = Times(clock)
         for owner, function, name in PARTS:
             times.wrap(owner, function, name)

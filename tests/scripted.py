@@ -12,7 +12,6 @@ from redqueen.domains.frames import BOS, IN, OUT
 from redqueen.engine import Engine, open_engine
 from redqueen.evolve.generation import check_rules
 from redqueen.loop import StepReport, play_step
-from redqueen.match import GaussianRating
 from redqueen.propose.filters import load_content_filter
 from redqueen.records import Completion, Request
 from redqueen.state import State, initial_state
@@ -86,12 +85,16 @@ def either(propose: Reply, answer: Reply) -> Reply:
 BASIC = {
     "run": {"num_threads": 1, "num_steps": 100, "device": "cpu"},
     "population": {"num_teachers": 2, "num_students": 2, "lora_rank": 2, "lora_alpha": 4.0},
-    "propose": {"num_code_o": 2, "num_code_i": 1, "num_code_f": 0, "num_per_prompt": 2, "num_references": 1},
+    "propose": {"num_proposals": {"code_o": 2, "code_i": 1, "code_f": 0}, "num_per_prompt": 2, "num_references": 1},
     "verify": {"num_workers": 1},
     "solve": {"num_attempts": 4, "max_rows": 64},  # fits a small machine, in float32 too
     "learn": {"learning_rate": 1e-2},
     "evolve": {"enabled": False},
 }
+
+
+OUTPUTS = {"num_proposals": {"code_o": 2, "code_i": 0, "code_f": 0}}
+"""A section `propose` that asks for outputs alone."""
 
 
 def config_of(**changes: dict[str, object]) -> Config:
@@ -114,9 +117,8 @@ class Table:
         tokenizer = self.engine.tokenizer
         proposer, solver = Scripted(tokenizer, teach), Scripted(tokenizer, answer)
         check_rules(config)
-        rating, content_filter = GaussianRating(), load_content_filter(config.propose)
-        seats = {"proposer": proposer, "solver": solver, "rating": rating, "content_filter": content_filter}
-        return initial_state(config, rating), replace(self.engine, config=config, **seats)
+        seats = {"proposer": proposer, "solver": solver, "content_filter": load_content_filter(config.propose)}
+        return initial_state(config), replace(self.engine, config=config, **seats)
 
     def play(
         self, config: Config, teach: Reply, answer: Reply, num_steps: int = 1

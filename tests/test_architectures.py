@@ -91,7 +91,7 @@ def test_a_whole_step_is_played_in_the_format_that_auto_gives(architecture: str,
     config = fitted(save(tmp_path / "base", architecture, None))
     assert config.model.prompt_format == "fewshot"
     with open_engine(config) as engine:
-        state, _ = grow_seed_buffer(initial_state(config, engine.rating), engine)  # the real samplers write
+        state, _ = grow_seed_buffer(initial_state(config), engine)  # the real samplers write
         before = [engine.store.genotype(slot) for slot in range(4)]
         writer = Writer()
         proposer, solver = Scripted(engine.tokenizer, writer.propose), Scripted(engine.tokenizer, writer.solve)

@@ -62,6 +62,9 @@ def test_the_plan_counts_the_generations_that_a_run_plays() -> None:
     _, out, _ = redqueen("train", QUICK, "--dry-run")
     assert "4 steps, 1 generation\n" in out  # after step 2; none after the last
     assert "1 step, 0 generations\n" in redqueen("train", QUICK, "--set", "run.num_steps=1", "--dry-run")[1]
+    numbers = (f"population.{name}=1" for name in ("num_teachers", "num_students"))
+    alone = [word for field in ("population.single=true", *numbers) for word in ("--set", field)]
+    assert "4 steps, 0 generations\n" in redqueen("train", QUICK, *alone, "--dry-run")[1]
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -184,7 +187,7 @@ def test_the_kinds_of_domains_that_are_set_take_the_place_of_a_presets(
         "# propose.num_proposals: left out code_f, code_i, code_o, not kinds of maths; a kind without a number" in out
     )
     assert 'num_proposals = {"maths_word": 3}' in redqueen(*words, "--set", "propose.num_proposals.maths_word=3")[1]
-    for mistake in ("propose.num_proposals.code_o=3", "propose.num_code_o=3", "propose.num_proposals={code_o = 3}"):
+    for mistake in ("propose.num_proposals.code_o=3", "propose.num_proposals={code_o = 3}"):
         assert "propose.num_proposals names code_o" in refusal(redqueen(*words, "--set", mistake))
 
 

@@ -131,28 +131,25 @@ def test_a_config_that_asks_for_no_task_of_any_kind_is_refused_with_the_fields_t
         num_proposals(nothing)
 
 
-def test_the_numbers_of_kinds_are_read_as_configs_had_them_before_and_the_later_one_counts() -> None:
+def test_a_kind_without_a_number_is_asked_as_often_as_each_and_a_later_override_counts() -> None:
     def of(overrides: list[str], **propose: object) -> dict[str, int]:
         data: dict[str, Any] = {"propose": propose}
         for override in overrides:
             apply_override(data, override)
         return num_proposals(parse_config(data, "test").propose)
 
-    assert of([], num_code_o=3, num_code_f=0) == {"code_o": 3, "code_i": 8}
-    assert of(["propose.num_code_o=5"], num_proposals={"code_o": 1, "code_i": 2}, num_of_each_kind=0) == {
-        "code_o": 5,
-        "code_i": 2,
-    }
-    assert of(["propose.num_proposals.code_i=5"], num_code_i=1, num_code_o=2, num_of_each_kind=0) == {
-        "code_o": 2,
-        "code_i": 5,
-    }
+    assert of([], num_proposals={"code_o": 3, "code_f": 0}) == {"code_o": 3, "code_i": 8}
+    asked = of(["propose.num_proposals.code_o=5"], num_proposals={"code_o": 1, "code_i": 2}, num_of_each_kind=0)
+    assert asked == {"code_o": 5, "code_i": 2}
 
 
 @pytest.mark.parametrize(
     ("propose", "sentence"),
     [
-        ({"num_code_x": 3}, r"num_proposals names code_x, and the domains code have code_o, code_i, code_f"),
+        (
+            {"num_proposals": {"code_x": 3}},
+            r"num_proposals names code_x, and the domains code have code_o, code_i, code_f",
+        ),
         ({"domains": ["chess"]}, r"propose\.domains: chess is not a domain; choose from code, .* module:NAME"),
         ({"domains": ["nowhere:CHESS"]}, r"propose\.domains: nowhere:CHESS cannot be imported .* module:NAME"),
         ({"domains": ["redqueen.config:Config"]}, r"propose\.domains: redqueen\.config:Config is not a domain"),

@@ -6,7 +6,7 @@ from statistics import fmean
 
 import pytest
 import torch
-from scripted import Reply, Table, Teacher, config_of, garbage, half, right, wrong
+from scripted import OUTPUTS, Reply, Table, Teacher, config_of, garbage, half, right, wrong
 
 from redqueen.domains.code.kinds import CODE
 from redqueen.domains.frames import IN
@@ -206,7 +206,7 @@ def test_a_task_asked_twice_is_refused_the_second_time(table: Table) -> None:
     def same(prompt: str, slot: int, sample: int) -> str:
         return f"def f(x):\n    return x * 7{IN}1"
 
-    state, engine = table.sit(config_of(propose={"num_code_i": 0}), same, half)
+    state, engine = table.sit(config_of(propose=OUTPUTS), same, half)
     state, report = play_step(state, engine, Clock())
     assert [isinstance(v, Task) for v in report.verdicts] == [True, False, False, False]
     assert [v.reason for v in report.verdicts if isinstance(v, Rejection)] == ["duplicate"] * 3
@@ -221,7 +221,7 @@ def test_what_the_frozen_suite_asks_is_refused_and_costs_like_an_invalid_proposa
     def of_the_suite(prompt: str, slot: int, sample: int) -> str:
         return f"{item.code.strip()}{IN}{item.inputs[0]}"
 
-    _, (report,), _ = table.play(config_of(propose={"num_code_i": 0}), of_the_suite, right)
+    _, (report,), _ = table.play(config_of(propose=OUTPUTS), of_the_suite, right)
     assert [v.reason for v in report.verdicts if isinstance(v, Rejection)] == ["held-out"] * 4
     assert set(report.credit.proposal_rewards) == {-1.0}
 
@@ -241,9 +241,7 @@ def test_a_task_too_long_to_be_asked_makes_no_other_a_duplicate(table: Table) ->
         remark = "" if slot or sample else f"    # {'a long remark ' * 60}\n"
         return f"def f(x):\n{remark}    return x * 7{IN}1"
 
-    state, (report,), _ = table.play(
-        config_of(propose={"num_code_i": 0}, solve={"max_prompt_tokens": 160}), long_first, half
-    )
+    state, (report,), _ = table.play(config_of(propose=OUTPUTS, solve={"max_prompt_tokens": 160}), long_first, half)
     refused = [v.reason for v in report.verdicts if isinstance(v, Rejection)]
     assert (
         refused == ["too-long", "duplicate", "duplicate"]

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 
 import pytest
 import torch
-from scripted import Table, Teacher, config_of, half, right, wrong
+from scripted import OUTPUTS, Table, Teacher, config_of, half, right, wrong
 
 from redqueen.errors import UserError
 from redqueen.evolve.generation import check_rules
@@ -175,7 +175,7 @@ def test_without_a_hall_nobody_enters_and_no_slot_is_kept() -> None:
 
 
 def test_a_new_class_is_paid_more_the_first_time_and_no_more_the_second(table: Table) -> None:
-    config = config_of(learn={"novelty_bonus": 0.6}, propose={"num_code_i": 0})
+    config = config_of(learn={"novelty_bonus": 0.6}, propose=OUTPUTS)
     _, reports, _ = table.play(config, Teacher(), half, num_steps=2)
     assert {p.behaviour_class for r in reports for p in r.crowding.values()} == {"code_o int->int plain"}
     # Four tasks of the new class share the bonus of 0.6.
@@ -184,7 +184,7 @@ def test_a_new_class_is_paid_more_the_first_time_and_no_more_the_second(table: T
 
 
 def test_a_class_that_all_write_costs_its_teachers(table: Table) -> None:
-    config = config_of(learn={"crowding_penalty": 0.2}, propose={"num_code_i": 0})
+    config = config_of(learn={"crowding_penalty": 0.2}, propose=OUTPUTS)
     _, (report,), _ = table.play(config, Teacher(), half)
     assert report.credit.proposal_rewards == pytest.approx((0.3,) * 4)
 

@@ -289,9 +289,7 @@ def tokenizer_with_marks() -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-@pytest.mark.parametrize(
-    ("prompt_format", "text"), [("fewshot", "{}"), ("fewshot-trace", "so\n=> {}"), ("chat", "<answer>{}</answer>")]
-)
+@pytest.mark.parametrize(("prompt_format", "text"), [("fewshot", "{}"), ("chat", "<answer>{}</answer>")])
 def test_reward_reads_an_answer_before_any_end_token(
     prompt_format: str, text: str, tokenizer_with_marks: PreTrainedTokenizerFast, tmp_path: Path
 ) -> None:
@@ -336,8 +334,8 @@ def test_reward_reads_an_answer_before_any_end_token(
             "no domain here has tasks of the kind riddle",
         ),
         (
-            lambda: task_rows([EQUATION], "fewshot-trace"),
-            "tasks of the kind maths_formal have no prompts in the format fewshot-trace: choose one of compact",
+            lambda: task_rows([EQUATION], "fewshot"),
+            "tasks of the kind maths_formal have no prompts in the format fewshot: choose one of compact",
         ),
         (
             lambda: reward_fn("fewshot")(completions=["x"], **columns_of([row_of(EQUATION)])),

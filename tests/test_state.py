@@ -9,8 +9,7 @@ from redqueen.adapters.hall_of_fame import HallOfFame, admit
 from redqueen.config import Config, parse_config
 from redqueen.domains.code.kinds import IDENTITY
 from redqueen.errors import UserError
-from redqueen.match import STANDARD
-from redqueen.propose.buffer import TaskArchive, TaskBuffer, task_key
+from redqueen.propose.buffer import TaskBuffer, task_key
 from redqueen.propose.curriculum import TaskMemory, remember
 from redqueen.records import Individual, Rating, Task
 from redqueen.state import State, initial_state, state_from_plain, state_to_plain
@@ -21,7 +20,7 @@ def config_of(**population: object) -> Config:
 
 
 def test_founders_are_teachers_then_students_in_the_slots_of_the_bank() -> None:
-    state = initial_state(config_of(num_teachers=2, num_students=3), STANDARD)
+    state = initial_state(config_of(num_teachers=2, num_students=3))
     assert [(i.id, i.role, i.slot) for i in state.individuals] == [
         ("T1", "teacher", 0),
         ("T2", "teacher", 1),
@@ -36,18 +35,18 @@ def test_founders_are_teachers_then_students_in_the_slots_of_the_bank() -> None:
 
 
 def test_the_single_agent_is_one_member_that_is_teacher_and_student() -> None:
-    state = initial_state(config_of(num_teachers=1, num_students=1, single=True), STANDARD)
+    state = initial_state(config_of(num_teachers=1, num_students=1, single=True))
     assert [(i.id, i.role, i.slot) for i in state.individuals] == [("A1", "both", 0)]
     assert state.teachers == state.students == state.individuals
 
 
 def test_a_copy_of_a_task_that_the_buffer_begins_with_is_no_new_task() -> None:
-    buffer = initial_state(config_of(), STANDARD).buffer
+    buffer = initial_state(config_of()).buffer
     assert buffer.tasks and buffer.asked == tuple(map(task_key, buffer.tasks))
 
 
 def test_a_run_begins_with_the_identity_program_and_no_games() -> None:
-    state = initial_state(Config(), STANDARD)
+    state = initial_state(Config())
     assert state.step == 0
     assert state.buffer == TaskBuffer(1024, (IDENTITY,), (task_key(IDENTITY),))
     assert state.broken == frozenset()
@@ -80,17 +79,6 @@ def test_a_state_comes_back_from_its_checkpoint_exactly() -> None:
     ],
 )
 def test_a_state_of_another_version_is_refused_by_its_field(change: dict[str, object], named: str) -> None:
-    plain = state_to_plain(initial_state(Config(), STANDARD)) | change
+    plain = state_to_plain(initial_state(Config())) | change
     with pytest.raises(UserError, match=rf"another version of redqueen \({named}"):
         state_from_plain(plain)
-
-
-def test_a_state_of_an_earlier_version_is_read_without_the_fields_that_were_removed() -> None:
-    task = Task("1-T1-0", "T1", "S1", "code_o", "def f(a):\n    return a", ("1",), ("1",), "", 0)
-    state = replace(initial_state(Config(), STANDARD), archive=TaskArchive(8).add([task], {task.id: 0.5}, 1))
-    plain = json.loads(json.dumps(state_to_plain(state)))
-    plain["payoff"] = {"decay_frac": 0.95, "cells": []}
-    plain["archive"]["entries"][0]["last_look"] = 1
-    for individual in plain["individuals"]:
-        individual["genes"]["entropy_weight"] = 1.0
-    assert state_from_plain(plain) == state

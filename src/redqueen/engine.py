@@ -40,7 +40,6 @@ from redqueen.errors import UserError, first_line
 from redqueen.evolve.generation import check_rules
 from redqueen.evolve.probe import NUM_ATTEMPTS, Prober
 from redqueen.learn.torch_learner import TorchLearner, TorchStore
-from redqueen.match import GaussianRating, RatingSystem
 from redqueen.propose.filters import ContentFilter, load_content_filter
 from redqueen.records import ShardEvent
 from redqueen.remote.fleet import open_fleet
@@ -94,7 +93,6 @@ class Engine(Adapters):
     config: Config
     prompt_format: PromptFormat
     verifier: JobRunner
-    rating: RatingSystem
     content_filter: ContentFilter
 
     def prober(self, streams: Streams) -> Prober:
@@ -127,7 +125,6 @@ def open_engine(config: Config, load: LoadAdapters | None = None, report: Report
             config=config,
             prompt_format=prompt_format,
             verifier=verifier,
-            rating=GaussianRating(),
             content_filter=content_filter,
         )
 

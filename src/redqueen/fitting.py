@@ -66,10 +66,6 @@ BY_FORMAT: Mapping[str, Defaults] = {
         "propose": {"num_references": 4, "max_new_tokens": 160, "max_prompt_tokens": 1024},
         "solve": {"max_new_tokens": 96, "max_prompt_tokens": 1024},
     },
-    "fewshot-trace": {
-        "propose": {"num_references": 4, "max_new_tokens": 160, "max_prompt_tokens": 1024},
-        "solve": {"max_new_tokens": 256, "max_prompt_tokens": 1024},
-    },
     **{
         name: {key: {"max_new_tokens": 2048, "max_prompt_tokens": 4096} for key in ("propose", "solve")}
         for name in ("chat", "plain", "r1")
@@ -78,7 +74,7 @@ BY_FORMAT: Mapping[str, Defaults] = {
 """Lengths: an example is short, a conversation thinks first."""
 
 SMALL_TEMPERATURE = 0.7
-"""Of models below ``CHAT_PARAMETERS`` in a few-shot format: at 1 four of 64 proposals were valid, at 0.7 thirty."""
+"""Of models below ``CHAT_PARAMETERS`` in the few-shot format: at 1 four of 64 proposals were valid, at 0.7 thirty."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +203,7 @@ def _choose_format(config: Config, parameters: int | None) -> tuple[str, str]:
 
 def _temperature(config: Config, prompt_format: str, parameters: int | None) -> Defaults:
     """Return the temperature for a small base, where none is set."""
-    small = parameters is not None and parameters < CHAT_PARAMETERS and prompt_format.startswith("fewshot")
+    small = parameters is not None and parameters < CHAT_PARAMETERS and prompt_format == "fewshot"
     if not small or "temperature" in config.solve.model_fields_set:
         return {}
     return {"solve": {"temperature": SMALL_TEMPERATURE}}

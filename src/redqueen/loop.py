@@ -33,7 +33,6 @@ from redqueen.solve import (
     draw_anchors,
     grade,
     rated,
-    rated_by_domain,
     sample_attempts,
     score_games,
 )
@@ -131,7 +130,7 @@ def match(state: State, engine: Engine, streams: Streams) -> list[Match]:
     if engine.config.population.single:
         alone = state.individuals[0].id
         return [Match(alone, alone, 0.5)]
-    matches = pair(state.teachers, state.students, streams.rng("match"), config, engine.rating)
+    matches = pair(state.teachers, state.students, streams.rng("match"), config)
     return with_hall_of_fame(
         matches,
         teachers=state.teachers,
@@ -140,7 +139,6 @@ def match(state: State, engine: Engine, streams: Streams) -> list[Match]:
         hall_students=opponents(state.hall, "student"),
         rng=streams.rng("hall"),
         config=config,
-        rating=engine.rating,
     )
 
 
@@ -149,7 +147,7 @@ def match_metrics(state: State, engine: Engine) -> dict[str, float]:
     if engine.config.population.single or engine.config.match.rule != "pfsp":
         return {}
     teachers, students = ([member.rating for member in members] for members in (state.teachers, state.students))
-    return {"match/rating_share": preference(teachers, students, engine.rating)}
+    return {"match/rating_share": preference(teachers, students)}
 
 
 def propose(state: State, engine: Engine, streams: Streams, matches: Sequence[Match]) -> list[Proposal]:
@@ -236,10 +234,10 @@ def learn(
     not_finite = {id_of_slot[u.slot] for u in updates if not u.ok}
 
     games = score_games(matches, verdicts, graded)
-    state = update_ratings(state, engine, matches, games, verdicts, graded)
     window = engine.config.evolve.every_steps
     state = replace(
         state,
+        individuals=rated(state.individuals, state.past, games),
         buffer=state.buffer.add(tasks),
         scores=add_latest_payoffs(state.scores, id_of_slot.values(), games, window),
         rewards=add_latest_rewards(state.rewards, id_of_slot.values(), earned(credit, proposals, graded), window),
@@ -267,22 +265,6 @@ def tunings(individuals: Sequence[Individual], step: int, config: Config) -> dic
         )
         for i in individuals
     }
-
-
-def update_ratings(
-    state: State,
-    engine: Engine,
-    matches: Sequence[Match],
-    games: Sequence[Game],
-    verdicts: Sequence[Task | Rejection],
-    graded: Sequence[GradedAttempts],
-) -> State:
-    """Rate the members by the games of this step: one rating each, or one for each domain."""
-    if engine.config.match.ratings == "per_domain":
-        members = rated_by_domain(state.individuals, state.past, matches, verdicts, graded, engine.rating)
-    else:
-        members = rated(state.individuals, state.past, games, engine.rating)
-    return replace(state, individuals=members)
 
 
 def distill(
@@ -318,7 +300,7 @@ def evolve(state: State, engine: Engine, streams: Streams) -> tuple[State, Evolv
     prober = engine.prober(streams)
     probe = probe_students(state.archive, () if clones else state.students, prober, config, streams.rng("probe"))
     state = replace(state, archive=state.archive.with_solve_fracs(probe.solve_fracs()), probes=probe.means())
-    fitness = internal_fitness(state.individuals, state.evidence, state.step, config, engine.rating)
+    fitness = internal_fitness(state.individuals, state.evidence, state.step, config)
     hall, admitted = admit_fittest(
         state.hall, state.individuals, fitness=fitness, broken=state.broken, step=state.step, store=engine.store
     )
@@ -333,7 +315,6 @@ def evolve(state: State, engine: Engine, streams: Streams) -> tuple[State, Evolv
                 broken=state.broken,
                 step=state.step,
                 rules=config,
-                rating=engine.rating,
                 store=engine.store,
                 rng=streams.rng("evolve", role),
             )

@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,31 +31,11 @@ DEFAULTS = MatchConfig()
 _UNIT = NormalDist()
 
 
-class RatingSystem(Protocol):
-    """Rates teachers and students by their games against each other.
-
-    What a ``Rating`` means is defined by the system: others store its two numbers and return them.
-    """
-
-    def newcomer(self) -> Rating:
-        """Return the rating of a member without matches."""
-
-    def expected_win(self, student: Rating, teacher: Rating) -> float:
-        """Return the student's expected win in [0, 1]."""
-
-    def update(self, teacher: Rating, student: Rating, winner: Winner) -> tuple[Rating, Rating]:
-        """Return both ratings after one match, as ``(teacher, student)``."""
-
-    def fitness(self, rating: Rating) -> float:
-        """Return what selection reads: the higher the better."""
-
-    def pool(self, ratings: Sequence[Rating]) -> Rating:
-        """Return one rating of several (one or more): of a member's domains, or of a child's parents."""
-
-
 @dataclass(frozen=True)
 class GaussianRating:
-    """Implements ``RatingSystem``: a skill is a normal distribution. The defaults are the published constants.
+    """Rates teachers and students by their games against each other; a skill is a normal distribution.
+
+    The defaults are the published constants.
 
     ``mu``, ``sigma``: mean and standard deviation of a newcomer's rating, in rating points. ``beta``: spread of one
     performance. ``tau``: drift of a skill between matches. ``draw_frac`` in [0, 1): probability of a draw between
@@ -174,7 +154,6 @@ def pair(
     students: Sequence[Individual],
     rng: np.random.Generator,
     config: MatchConfig = DEFAULTS,
-    rating: RatingSystem = STANDARD,
 ) -> list[Match]:
     """The matches of one step by ``config.rule``, in the order of ``teachers`` (``all_pairs``: then of ``students``).
 
@@ -183,18 +162,18 @@ def pair(
     """
     if not teachers or not students:
         raise ValueError("a match needs at least one teacher and one student")
-    wins = _expected_wins([t.rating for t in teachers], [s.rating for s in students], rating)
+    wins = _expected_wins([t.rating for t in teachers], [s.rating for s in students])
     pairs = RULES[config.rule](wins, rng)
     return [Match(teachers[i].id, students[j].id, float(wins[i, j])) for i, j in pairs]
 
 
-def preference(teachers: Sequence[Rating], students: Sequence[Rating], rating: RatingSystem = STANDARD) -> float:
+def preference(teachers: Sequence[Rating], students: Sequence[Rating]) -> float:
     """The share of pfsp's first draws that depend on the ratings, in [0, 1 - 1 / number of students]; 0: uniform.
 
     The total variation distance between a teacher's chances of drawing each student, proportional to p (1 - p), and
     equal chances. Mean over teachers (ours).
     """
-    log_weights = _log_weights(_expected_wins(teachers, students, rating))
+    log_weights = _log_weights(_expected_wins(teachers, students))
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     chances = weights / weights.sum(axis=1, keepdims=True)
     return float(np.abs(chances - 1 / len(students)).sum(axis=1).mean() / 2)
@@ -208,7 +187,6 @@ def with_hall_of_fame(
     hall_students: Sequence[Individual],
     rng: np.random.Generator,
     config: MatchConfig = DEFAULTS,
-    rating: RatingSystem = STANDARD,
 ) -> list[Match]:
     """Put a frozen past member into each match with probability ``config.hall_of_fame_frac``.
 
@@ -226,7 +204,7 @@ def with_hall_of_fame(
                 teacher = hall_teachers[int(rng.integers(len(hall_teachers)))]
             else:
                 student = hall_students[int(rng.integers(len(hall_students)))]
-        changed = Match(teacher.id, student.id, rating.expected_win(student.rating, teacher.rating))
+        changed = Match(teacher.id, student.id, STANDARD.expected_win(student.rating, teacher.rating))
         result.append(match if changed in result else changed)
     return result
 
@@ -253,8 +231,8 @@ RULES: dict[str, Callable[[NDArray[np.float64], np.random.Generator], list[tuple
 }
 
 
-def _expected_wins(teachers: Sequence[Rating], students: Sequence[Rating], rating: RatingSystem) -> NDArray[np.float64]:
-    return np.array([[rating.expected_win(student, teacher) for student in students] for teacher in teachers])
+def _expected_wins(teachers: Sequence[Rating], students: Sequence[Rating]) -> NDArray[np.float64]:
+    return np.array([[STANDARD.expected_win(student, teacher) for student in students] for teacher in teachers])
 
 
 def _log_weights(wins: NDArray[np.float64]) -> NDArray[np.float64]:

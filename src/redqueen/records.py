@@ -48,9 +48,6 @@ class Individual:
     born_step: int = 0
     parents: tuple[str, ...] = ()
     operator: str = "founder"
-    domain_ratings: tuple[tuple[str, Rating], ...] = ()
-    """The rating in each domain in which it had matches, by the domain's name, where each domain has its own ratings.
-    """
     genes: Genes = Genes()
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal
 
 from redqueen.adapters.protocols import Sampler
 from redqueen.domains.prompt_format import PromptFormat
-from redqueen.domains.registry import JobRunner, domain_of, in_order
+from redqueen.domains.registry import JobRunner
 from redqueen.domains.registry import grade as grade_answers
-from redqueen.match import RatingSystem, Winner, decide
-from redqueen.records import Attempt, Completion, Individual, Match, Outcome, Rating, Rejection, Request, Task
+from redqueen.match import STANDARD, Winner, decide
+from redqueen.records import Attempt, Completion, Individual, Match, Outcome, Rejection, Request, Task
 from redqueen.streams import Streams
 
 if TYPE_CHECKING:
@@ -146,58 +146,14 @@ def _score(match: Match, judged: Sequence[Task | Rejection], answered: Sequence[
     return Game(match, len(tasks), solve_frac, decide(solve_frac, match.expected_win_frac))
 
 
-def rated_by_domain(
-    members: Sequence[Individual],
-    past: Sequence[Individual],
-    matches: Sequence[Match],
-    judged: Sequence[Task | Rejection],
-    answered: Sequence[GradedAttempts],
-    rating: RatingSystem,
-) -> tuple[Individual, ...]:
-    """Return the members with their ratings after a result in each domain for each match, in order.
-
-    In a domain the expected win is that of the ratings there. A member's own rating is its domains' pooled.
-    """
-    domains = {domain_of(kind).name: domain_of(kind) for kind in in_order(map(_kind, judged))}
-    for domain, its in domains.items():
-        names = {kind.name for kind in its.kinds}
-        here = [_in_domain(member, domain, rating) for member in (*members, *past)]
-        ratings = {member.id: member.rating for member in here}
-        expected = [
-            replace(match, expected_win_frac=rating.expected_win(ratings[match.student], ratings[match.teacher]))
-            for match in matches
-        ]
-        games = score_games(
-            expected, [v for v in judged if _kind(v) in names], [a for a in answered if a.task.kind in names]
-        )
-        after = rated(here[: len(members)], here[len(members) :], games, rating)
-        members = [_with_domain(old, domain, new.rating, rating) for old, new in zip(members, after, strict=True)]
-    return tuple(members)
-
-
-def _kind(verdict: Task | Rejection) -> str:
-    return verdict.kind if isinstance(verdict, Task) else verdict.candidate.kind
-
-
-def _in_domain(member: Individual, domain: str, rating: RatingSystem) -> Individual:
-    return replace(member, rating=dict(member.domain_ratings).get(domain, rating.newcomer()))
-
-
-def _with_domain(member: Individual, domain: str, new: Rating, rating: RatingSystem) -> Individual:
-    ratings = {**dict(member.domain_ratings), domain: new}
-    return replace(member, rating=rating.pool(list(ratings.values())), domain_ratings=tuple(sorted(ratings.items())))
-
-
-def rated(
-    members: Sequence[Individual], past: Sequence[Individual], games: Sequence[Game], rating: RatingSystem
-) -> tuple[Individual, ...]:
+def rated(members: Sequence[Individual], past: Sequence[Individual], games: Sequence[Game]) -> tuple[Individual, ...]:
     """Return the members with their ratings after the games, in order; those of past members do not move."""
     frozen = {member.id: member.rating for member in past}
     ratings = {member.id: member.rating for member in members} | frozen
     for game in games:
         teacher, student = game.match.teacher, game.match.student
         if game.winner != "none":
-            ratings[teacher], ratings[student] = rating.update(ratings[teacher], ratings[student], game.winner)
+            ratings[teacher], ratings[student] = STANDARD.update(ratings[teacher], ratings[student], game.winner)
             ratings |= frozen
     return tuple(replace(member, rating=ratings[member.id]) for member in members)
 

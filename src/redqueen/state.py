@@ -16,7 +16,7 @@ from redqueen.errors import UserError, first_fault
 from redqueen.evolve.selection import Evidence, founder_genes
 from redqueen.learn.answers import MAX_ANSWERS, AnswerArchive
 from redqueen.learn.rewards import Baselines
-from redqueen.match import RatingSystem
+from redqueen.match import STANDARD
 from redqueen.propose.buffer import TaskArchive, TaskBuffer, task_key
 from redqueen.propose.curriculum import Names, TaskMemory, keep_only
 from redqueen.records import Individual, Task
@@ -104,10 +104,10 @@ class State:
         )
 
 
-def initial_state(config: Config, rating: RatingSystem) -> State:
+def initial_state(config: Config) -> State:
     """Return the state before the first step: fresh founders, the domains' seeds, no games."""
     population = config.population
-    newcomer = rating.newcomer()
+    newcomer = STANDARD.newcomer()
     if population.single:
         members = [Individual("A1", "both", 0, newcomer)]
     else:
@@ -138,22 +138,12 @@ def state_to_plain(state: State) -> dict[str, Any]:
 def state_from_plain(plain: dict[str, Any]) -> State:
     """Read back what ``state_to_plain`` wrote. Raises UserError, naming the field, for another version's state."""
     try:
-        return _STATE.validate_python(_without_removed(plain))
+        return _STATE.validate_python(plain)
     except ValidationError as error:
         raise UserError(
             f"the state of this checkpoint was written by another version of redqueen ({first_fault(error)}): "
             "resume with the version that wrote it (the table `run` names it)"
         ) from None
-
-
-REMOVED = {"payoff", "entropy_weight", "last_look"}
-"""Fields of the state, of genes and of archived tasks that earlier versions wrote, and that nothing reads."""
-
-
-def _without_removed(plain: Any) -> Any:
-    if isinstance(plain, dict):
-        return {name: _without_removed(value) for name, value in plain.items() if name not in REMOVED}
-    return [_without_removed(value) for value in plain] if isinstance(plain, list) else plain
 
 
 _STATE = TypeAdapter(State)

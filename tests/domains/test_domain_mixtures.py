@@ -1,4 +1,4 @@
-"""Mixtures of domains: shares of proposals, ratings apart, numbers for each; and domains that other packages bring."""
+"""Mixtures of domains: shares of proposals, numbers for each; and domains that other packages bring."""
 
 import sys
 from collections.abc import Iterator
@@ -16,13 +16,9 @@ from redqueen.domains.registry import DOMAINS, apportioned, num_proposals, open_
 from redqueen.engine import Adapters, load_adapters
 from redqueen.errors import UserError
 from redqueen.journal import Journal
-from redqueen.match import STANDARD
-from redqueen.records import Attempt, Grade, Individual, Match, Outcome, Rating, Task
 from redqueen.report.task_list import TaskFilter, find_tasks, read_task
-from redqueen.run.checkpoint import Checkpoint
 from redqueen.run.lifecycle import start
-from redqueen.run.store import CHECKPOINTS, JOURNAL
-from redqueen.solve import GradedAttempts, rated, rated_by_domain, score_games
+from redqueen.run.store import JOURNAL
 
 MIXED = {"code": 0.6, "maths": 0.4}
 OTHER_PACKAGE = """
@@ -91,51 +87,6 @@ def test_names_that_would_be_imported_are_told_apart_in_one_place() -> None:
     assert ProposeConfig(domains=("code", "maths")).domains_to_import == ()
 
 
-# Ratings -----------------------------------------------------------------------------------------------------------
-
-
-def played(kind: str, right: bool, name: str) -> tuple[Task, GradedAttempts]:
-    task = Task(name, "T1", "S1", kind, "1 + 1", ("",), ("2",))
-    student = Individual("S1", "student", 1, STANDARD.newcomer())
-    return task, GradedAttempts(task, student, (), (), (Outcome(Attempt(name, "S1", "", "2"), Grade(right, "ok")),))
-
-
-def test_a_match_is_a_game_in_each_domain_and_the_ratings_pool() -> None:
-    newcomer = STANDARD.newcomer()
-    members = [Individual("T1", "teacher", 0, newcomer), Individual("S1", "student", 1, newcomer)]
-    pairs = [played("code_o", True, "a"), played("maths_formal", False, "b")]
-    judged, answered = [task for task, _ in pairs], [one for _, one in pairs]
-    match = Match("T1", "S1", 0.5)
-    teacher, student = rated_by_domain(members, [], [match], judged, answered, STANDARD)
-    won, lost = dict(student.domain_ratings)["code"], dict(student.domain_ratings)["maths"]
-    assert (won, dict(teacher.domain_ratings)["code"]) == STANDARD.update(newcomer, newcomer, "student")[::-1]
-    assert won.mu > newcomer.mu > lost.mu
-    assert student.rating.mu == pytest.approx((won.mu + lost.mu) / 2) == newcomer.mu
-    assert student.rating.sigma == pytest.approx(((won.sigma**2 + lost.sigma**2) / 2) ** 0.5)
-    (game,) = score_games([match], judged, answered)
-    assert game.winner == "draw", "rated together, the two would cancel"
-
-
-def test_in_one_domain_alone_both_ways_of_rating_agree() -> None:
-    members = [Individual("T1", "teacher", 0, Rating(25, 8)), Individual("S1", "student", 1, Rating(25, 8))]
-    task, one = played("code_o", True, "a")
-    known = [replace(member, domain_ratings=(("code", member.rating),)) for member in members]
-    match = Match("T1", "S1", STANDARD.expected_win(members[1].rating, members[0].rating))
-    apart = rated_by_domain(known, [], [match], [task], [one], STANDARD)
-    together = rated(members, [], score_games([match], [task], [one]), STANDARD)
-    assert [member.rating for member in apart] == [member.rating for member in together]
-
-
-def test_past_members_keep_their_ratings_in_every_domain() -> None:
-    past = Individual("T1", "teacher", 2, Rating(30, 2), domain_ratings=(("code", Rating(40, 1)),))
-    student = Individual("S1", "student", 1, STANDARD.newcomer())
-    task, one = played("code_o", False, "a")
-    match = Match("T1", "S1", 0.5)
-    (after,) = rated_by_domain([student], [past], [match], [task], [one], STANDARD)
-    expected = STANDARD.update(Rating(40, 1), STANDARD.newcomer(), "teacher")[1]
-    assert after.rating == expected
-
-
 # A run -------------------------------------------------------------------------------------------------------------
 
 SMALL = {
@@ -148,7 +99,6 @@ SMALL = {
         "num_check_proposals": 0,
         "max_new_tokens": 64,
     },
-    "match": {"ratings": "per_domain"},
     "solve": {"num_attempts": 4, "max_rows": 32, "max_new_tokens": 64},
     "evaluate": {"num_samples": 1, "max_items": 24, "control": False},
 }
@@ -186,7 +136,7 @@ def load() -> Iterator[object]:
     yield adapters
 
 
-def test_a_mixture_is_played_rated_counted_and_kept_apart(load, tmp_path: Path) -> None:
+def test_a_mixture_is_played_and_its_domains_are_counted_apart(load, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     assert start(parse_config(SMALL, "test"), folder, load)
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
@@ -198,11 +148,7 @@ def test_a_mixture_is_played_rated_counted_and_kept_apart(load, tmp_path: Path) 
     assert last["curriculum/classes"] == last["curriculum/classes/code"] + last["curriculum/classes/maths"]
     assert last["curriculum/share/code"] + last["curriculum/share/maths"] == pytest.approx(1)
     assert last["curriculum/solve_rate/maths"] == 0 < last["curriculum/solve_rate/code"]
-    assert last["match/mu/teacher/maths"] > 25 > last["match/mu/student/maths"]
     assert any("exercises" in stratum for stratum in suites)
-    found = Checkpoint.latest_valid(folder / CHECKPOINTS)
-    assert found is not None
-    assert all(len(member["domain_ratings"]) == 2 for member in found.state["state"]["individuals"])
     shown = read_task(folder, find_tasks(folder, TaskFilter(kind="maths_word"))[0]["id"])
     assert "How many apples does Tom have?" in task_text(shown)
     judged = judge_again(shown, parse_config(SMALL, "test"))

@@ -85,7 +85,6 @@ CUT_OFF = [
     ("compact", "<|think|>it is<|/think|>1234", None),
     ("fewshot", "1234", None),
     ("fewshot", "1234\n###", "1234"),
-    ("fewshot-trace", "it is\n=> 1234", None),
     ("chat", "<think>it is</think><answer>1234", None),
     ("chat", "<answer>1234</answer> And so", "1234"),
     ("chat", "<think>it is <answer>1234</answer>", None),

@@ -26,25 +26,6 @@ def planned(number: int, seed: int = 0, broken: tuple[str, ...] = (), **rules: o
     return plan(people, fitness_of(people), EvolveConfig(**rules), np.random.default_rng(seed), broken)
 
 
-def test_a_child_inherits_the_rating_of_each_domain_from_the_parents_that_have_one() -> None:
-    people = [Individual("S0", "student", 4, Rating(20, 2))]
-    people.append(
-        Individual("S1", "student", 5, Rating(30, 2), domain_ratings=(("a", Rating(10, 2)), ("b", Rating(40, 3))))
-    )
-    people.append(Individual("S2", "student", 6, Rating(28, 2), domain_ratings=(("a", Rating(20, 2)),)))
-    birth = PlannedBirth("S0", ("S1", "S2"), "X1", 7)
-    genotypes = {person.id: adapter(seed) for seed, person in enumerate(people)}
-    fitness = fitness_of(people)
-    rules = EvolveConfig(child_rating="inherit")
-    child = breed(birth, {p.id: p for p in people}, genotypes, fitness, 5, rules).individual
-    assert child.rating == Rating(29, 2.0)
-    assert child.domain_ratings == (("a", Rating(15, 2.0)), ("b", Rating(40, 3.0)))
-    fresh = breed(
-        birth, {p.id: p for p in people}, genotypes, fitness, 5, EvolveConfig(child_rating="reset")
-    ).individual
-    assert fresh.domain_ratings == ()
-
-
 def test_of_four_the_weakest_leaves_and_the_fittest_breed() -> None:
     for seed in range(20):
         (birth,) = planned(4, seed)

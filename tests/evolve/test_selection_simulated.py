@@ -58,7 +58,7 @@ class World:
 
     def step(self, step: int) -> None:
         games = [self.game(match) for match in pair(self.of("teacher"), self.of("student"), self.rng)]
-        self.members = list(rated(self.members, (), games, STANDARD))
+        self.members = list(rated(self.members, (), games))
         if step % self.rules.every_steps == 0:
             fitness = internal_fitness(self.members, Evidence(), step, self.rules)
             for role in ("teacher", "student"):

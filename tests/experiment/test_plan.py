@@ -17,11 +17,11 @@ base = "base.toml"
 steps = 7
 seeds = [3, 1]
 reference = "big"
-set = {"solve.num_attempts" = 2, propose = {num_code_o = 5}}
+set = {"solve.num_attempts" = 2, propose = {num_proposals = {code_o = 5}}}
 
 [[arm]]
 name = "one"
-set = {population = {single = true, num_teachers = 1, num_students = 1}, "propose.num_code_o" = 6}
+set = {population = {single = true, num_teachers = 1, num_students = 1}, "propose.num_proposals.code_o" = 6}
 match = "tokens"
 seeds = [1]
 
@@ -90,7 +90,7 @@ def test_a_matched_run_may_take_more_steps_and_points_to_the_reference_of_its_se
 
 
 def test_a_matched_run_whose_rate_falls_says_where_to_or_does_not_learn(tmp_path: Path) -> None:
-    falling = WHOLE.replace("propose = {num_code_o = 5}", 'learn = {decay = "linear", decay_to_step = 7}')
+    falling = WHOLE.replace("propose = {num_proposals = {code_o = 5}}", 'learn = {decay = "linear", decay_to_step = 7}')
     assert [run.config.learn.decay_to_step for run in loaded(tmp_path, falling).runs] == [7, 7, 7]
     frozen = falling.replace("decay_to_step = 7", "train_teachers = false, train_students = false")
     assert len(loaded(tmp_path, frozen).runs) == 3
@@ -124,7 +124,7 @@ MISTAKES = {
     "the seed by hand": (WHOLE.replace("solve.num_attempts", "run.rng_seed"), "list the seeds in experiment.seeds"),
     "a date": (WHOLE.replace('num_attempts" = 2', 'num_attempts" = 2026-01-01'), "solve.num_attempts"),
     "a rate that falls to no known step": (
-        WHOLE.replace("propose = {num_code_o = 5}", 'learn = {decay = "linear"}'),
+        WHOLE.replace("propose = {num_proposals = {code_o = 5}}", 'learn = {decay = "linear"}'),
         "arm 'one' ends by tokens, at a step not known in advance: set learn.decay_to_step",
     ),
     "a seed the reference lacks": (WHOLE.replace("seeds = [1]", "seeds = [8]"), "give both the same seeds"),

@@ -14,7 +14,7 @@ DEEP = "def f(x):\n    y = x\n    if x > 0:\n        y = x + 1\n    return y"
 
 
 def fixed_at(*values: float) -> dict[str, float]:
-    return dict(zip(MEASURES, (*values, 0.0), strict=True))
+    return dict(zip(MEASURES, values, strict=True))
 
 
 def test_the_metrics_of_a_step_are_means_over_its_programs() -> None:

@@ -52,7 +52,7 @@ def test_every_teacher_writes_as_many_of_each_kind_as_asked_a_few_from_each_prom
     tokenizer: PreTrainedTokenizerBase,
 ) -> None:
     sampler = Scripted(tokenizer, Teacher())
-    proposals = write(sampler, SEEDED, num_code_o=5, num_code_i=2, num_code_f=1, num_per_prompt=2)
+    proposals = write(sampler, SEEDED, num_proposals={"code_o": 5, "code_i": 2, "code_f": 1}, num_per_prompt=2)
     assert [(r.slot, r.num_samples) for r in sampler.requests] == [
         (slot, count) for slot in (0, 1) for count in (2, 2, 1, 2, 1)
     ]
@@ -73,7 +73,7 @@ def test_ids_and_seeds_are_never_used_twice_within_a_step_or_across_steps(tokeni
 def test_references_are_shown_for_programs_and_a_given_program_for_inputs(tokenizer: PreTrainedTokenizerBase) -> None:
     buffer = SEEDED.add([task(str(k), f"def f(x):\n    return x - {k}\n", input_=str(k)) for k in range(3)])
     sampler = Scripted(tokenizer, Teacher())
-    write(sampler, buffer, num_code_o=1, num_code_i=1, num_code_f=1, num_references=2)
+    write(sampler, buffer, num_proposals={"code_o": 1, "code_i": 1, "code_f": 1}, num_references=2)
     for prompt in prompts_of(sampler):
         if prompt.endswith(NEW["code_f"]):
             assert prompt.count("def f(x)") == 1 and REF not in prompt
@@ -85,7 +85,7 @@ def test_references_are_shown_for_programs_and_a_given_program_for_inputs(tokeni
 def test_an_induction_proposal_is_about_the_given_program(tokenizer: PreTrainedTokenizerBase) -> None:
     sampler = Scripted(tokenizer, lambda *_: f"adds{IN}1{IN}2")
     buffer = SEEDED.add([task("a", "def f(x):\n    return x - 1\n")])
-    proposals = write(sampler, buffer, num_code_o=0, num_code_i=0, num_code_f=8, num_per_prompt=1)
+    proposals = write(sampler, buffer, num_proposals={"code_o": 0, "code_i": 0, "code_f": 8}, num_per_prompt=1)
     for proposal, prompt in zip(proposals, prompts_of(sampler), strict=True):
         assert proposal.candidate.code.strip() in prompt
         assert (proposal.candidate.inputs, proposal.candidate.message) == (("1", "2"), "adds")
@@ -111,9 +111,9 @@ def test_what_cannot_be_read_is_a_candidate_with_its_reason(tokenizer: PreTraine
 def test_references_that_do_not_fit_are_left_out(tokenizer: PreTrainedTokenizerBase) -> None:
     long = [task(str(k), f"def f(x):\n    return {'x + ' * 40}{k}\n", input_=str(k)) for k in range(7)]
     sampler = Scripted(tokenizer, Teacher())
-    write(sampler, SEEDED.add(long), max_prompt_tokens=250, num_references=6, num_code_f=0)
+    write(sampler, SEEDED.add(long), max_prompt_tokens=250, num_references=6, num_proposals={"code_f": 0})
     assert 100 < longest(sampler.requests) <= 250
-    write(sampler, SEEDED.add(long), max_prompt_tokens=20, num_references=6, num_code_f=0)
+    write(sampler, SEEDED.add(long), max_prompt_tokens=20, num_references=6, num_proposals={"code_f": 0})
     assert longest(sampler.requests[-4:]) <= 20
 
 
@@ -122,14 +122,14 @@ def test_a_given_program_that_does_not_fit_gives_way_to_the_identity_program(
 ) -> None:
     long = [task(str(k), f"def f(x):\n    return {'x + ' * 40}{k}\n", input_=str(k)) for k in range(20)]
     sampler = Scripted(tokenizer, lambda *_: f"same{IN}1")
-    wanted = {"num_code_o": 0, "num_code_i": 0, "num_code_f": 4, "num_per_prompt": 1}
+    wanted = {"num_proposals": {"code_o": 0, "code_i": 0, "code_f": 4}, "num_per_prompt": 1}
     proposals = write(sampler, SEEDED.add(long), max_prompt_tokens=50, **wanted)
     assert longest(sampler.requests) <= 50
     assert {p.candidate.code for p in proposals} == {"def f(x):\n    return x\n"}
 
 
 def test_no_kind_needs_to_be_asked_for_but_one(tokenizer: PreTrainedTokenizerBase) -> None:
-    proposals = write(Scripted(tokenizer, Teacher()), SEEDED, num_code_o=0, num_code_i=0, num_code_f=1)
+    proposals = write(Scripted(tokenizer, Teacher()), SEEDED, num_proposals={"code_o": 0, "code_i": 0, "code_f": 1})
     assert [p.candidate.kind for p in proposals] == ["code_f", "code_f"]
     assert isinstance(config_of().propose, ProposeConfig)
 
@@ -140,7 +140,7 @@ def inputs(*values: object) -> str:
 
 def induction(tokenizer: PreTrainedTokenizerBase, text: str | None, **changes: object) -> Proposal:
     sampler = Scripted(tokenizer, lambda prompt, slot, sample: text)
-    numbers = {"num_code_o": 0, "num_code_i": 0, "num_code_f": 1, "num_per_prompt": 1, **changes}
+    numbers = {"num_proposals": {"code_o": 0, "code_i": 0, "code_f": 1}, "num_per_prompt": 1, **changes}
     return write(sampler, SEEDED, **numbers)[0]
 
 
@@ -164,7 +164,7 @@ def test_a_proposal_that_is_whole_is_not_cut_off_by_the_token_limit(tokenizer: P
             return replace(super()._write(request, sample), finished=False)
 
     sampler = Endless(tokenizer, lambda prompt, slot, sample: "add" + inputs(*range(30)))
-    numbers = {"num_code_o": 0, "num_code_i": 0, "num_code_f": 1, "num_per_prompt": 1}
+    numbers = {"num_proposals": {"code_o": 0, "code_i": 0, "code_f": 1}, "num_per_prompt": 1}
     assert write(sampler, SEEDED, **numbers)[0].candidate.error == "cut off at the token limit"
     assert write(sampler, SEEDED, **numbers, complete_at_last_input=True)[0].candidate.error == ""
 
@@ -187,5 +187,5 @@ def test_sampling_itself_stops_where_no_more_inputs_count(tokenizer: PreTrainedT
     (mark,) = tokenizer(IN, add_special_tokens=False)["input_ids"]
     for switch, expected in ((True, {(mark, 11), (-1, 0)}), (False, {(-1, 0)})):
         sampler = Scripted(tokenizer, Teacher())
-        write(sampler, SEEDED, num_code_o=1, num_code_i=1, num_code_f=1, complete_at_last_input=switch)
+        write(sampler, SEEDED, num_proposals={"code_o": 1, "code_i": 1, "code_f": 1}, complete_at_last_input=switch)
         assert {(r.stop_token, r.stop_count) for r in sampler.requests} == expected

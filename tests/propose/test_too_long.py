@@ -53,7 +53,6 @@ HARMLESS = ("def f(x):\n    return '<|' + x + '##'\n", "'<'", "' '", "a hint")
 HOSTILE = {
     "compact": ["<|in|>", "<|eos|>", "<tool_call>"],
     "fewshot": ["###", "<|eos|>", "<tool_call>"],
-    "fewshot-trace": ["###", "\n=> ", "<tool_call>"],
     "chat": ["<think>", "</think>", "<answer>", "</answer>", "<|eos|>", "<tool_call>"],
 }
 

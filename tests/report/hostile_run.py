@@ -26,7 +26,7 @@ def build_hostile_run(run_dir: Path) -> Path:
                 candidate = Candidate(name, "T1", "S1", "code_f", text)
                 tx.add_candidates([CandidateRecord(candidate, "ok", text, 0.5, 0.1, 9)])
                 task = Task(name, "T1", "S1", "code_f", text, (text, "2"), (text, text), text, 1, "rlimit")
-                tx.add_tasks([TaskRecord(task, measured(3, 1, 2, 1, 8.0), text)])
+                tx.add_tasks([TaskRecord(task, measured(3, 1, 2, 1), text)])
                 attempt = Attempt(name, "S1", f"<think>{text}</think>{text}", text, text, 5)
                 tx.add_attempts([AttemptRecord(Outcome(attempt, Grade(False, text[:50], text)), -0.5, None)])
     return run_dir

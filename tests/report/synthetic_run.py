@@ -205,9 +205,7 @@ def task_record(rng: np.random.Generator, candidate: Candidate, text: str, progr
         "rlimit",
     )
     grown = int(rng.poisson(2 + 2 * progress))
-    return TaskRecord(
-        task, measured(4 + grown, 1 + grown // 2, 3 + grown, 1 + grown // 2, 20.0 + grown), f"add {constant}"
-    )
+    return TaskRecord(task, measured(4 + grown, 1 + grown // 2, 3 + grown, 1 + grown // 2), f"add {constant}")
 
 
 def attempt_record(

@@ -40,7 +40,7 @@ def run_with(
             with journal.step(step) as tx:
                 tx.add_metrics({name: values[step - 1] for name, values in series.items()})
                 task = Task(f"t{step}", "T1", "S1", "code_o", "def f(x): return x", ("1",), ("1",))
-                tx.add_tasks([TaskRecord(task, measured(3 + step, 1, 1, 1, 9.0), "same" if repeat else str(step))])
+                tx.add_tasks([TaskRecord(task, measured(3 + step, 1, 1, 1), "same" if repeat else str(step))])
                 if step == num_steps:
                     tx.add_evaluations(
                         EvaluationRecord(who, "held-out", "all", "all", mode, 1200, *score)  # type: ignore[arg-type]

@@ -21,9 +21,9 @@ def of_kind(points: list[dict[str, Any]], kind: str, *columns: str) -> list[tupl
 
 def test_the_curriculum_has_means_by_kind_and_coverage_counts_each_behaviour_once(tmp_path: Path) -> None:
     steps = {
-        1: [("code_o", measured(4, 1, 2, 1, 0), "a"), ("code_i", measured(6, 3, 4, 3, 0), "b")],
+        1: [("code_o", measured(4, 1, 2, 1), "a"), ("code_i", measured(6, 3, 4, 3), "b")],
         2: [],
-        3: [("code_o", measured(8, 5, 6, 5, 0), "a"), ("code_o", measured(10, 7, 8, 7, 0), "c"), ("code_i", None, "c")],
+        3: [("code_o", measured(8, 5, 6, 5), "a"), ("code_o", measured(10, 7, 8, 7), "c"), ("code_i", None, "c")],
     }
     with Journal.create(tmp_path / JOURNAL, RunRecord("r", "1T+1S", 0)) as journal:
         for step, tasks in steps.items():

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("own_base_scores")
 
 CONFIG = config_of(
     run={"num_threads": 1, "num_steps": 2, "device": "cpu", "checkpoint_every_steps": 1, "product": "none"},
-    propose={"num_code_o": 2, "num_code_i": 0, "num_code_f": 0, "max_new_tokens": 44, "num_seed_proposals": 1},
+    propose={"num_proposals": {"code_o": 2, "code_i": 0, "code_f": 0}, "max_new_tokens": 44, "num_seed_proposals": 1},
     solve={"num_attempts": 3, "max_new_tokens": 24},
     match={"hall_of_fame_frac": 0.5, "hall_of_fame_size": 2},
     evolve={"enabled": True, "every_steps": 1, "operators": ["M4", "X2"]},

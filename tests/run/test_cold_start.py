@@ -12,7 +12,7 @@ from redqueen.errors import UserError
 from redqueen.records import BASE_SLOT, Completion, Request
 from redqueen.run.cold_start import check_cold_start
 
-ASKED = {"num_check_proposals": 6, "num_code_o": 2, "num_code_i": 1, "num_code_f": 0}
+ASKED = {"num_check_proposals": 6, "num_proposals": {"code_o": 2, "code_i": 1, "code_f": 0}}
 
 
 def test_a_base_that_writes_and_solves_is_measured_and_not_warned_of(table: Table) -> None:

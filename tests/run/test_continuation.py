@@ -9,10 +9,19 @@ import pytest
 from command_line import redqueen
 
 from redqueen.commands.train import resume as resume_command
-from redqueen.config import Config, load_config
+from redqueen.config import Config, RunConfig, load_config
 from redqueen.errors import UserError
-from redqueen.journal import Journal, diff, read
-from redqueen.run.continuation import Spent, how_to_go_on, keep_lengths, lengthened, rate_change, record_lengths
+from redqueen.journal import Journal, RunRecord, diff, read
+from redqueen.journal.schema import CHOSEN
+from redqueen.run.continuation import (
+    Spent,
+    has_ended,
+    how_to_go_on,
+    keep_lengths,
+    lengthened,
+    rate_change,
+    record_lengths,
+)
 from redqueen.run.lifecycle import resume
 from redqueen.run.store import CHECKPOINTS, JOURNAL, load_run_config
 
@@ -101,6 +110,22 @@ def test_what_is_doubled_to_go_on_is_what_ended_the_run(limits: list[str], step:
     assert how_to_go_on(Path("runs/a"), config, step, spent) == expected
 
 
+def test_a_run_at_its_limit_has_ended_unless_members_are_new_in_its_last_step(tmp_path: Path) -> None:
+    with Journal.create(tmp_path / JOURNAL, RunRecord("r", "1T+1S", 0)) as journal:
+        assert not has_ended(journal, RunConfig())
+        with journal.step(1) as tx:
+            tx.add_metrics({"distill/answers": 0.0})
+        assert has_ended(journal, RunConfig(num_steps=1)) and not has_ended(journal, RunConfig(num_steps=2))
+        spent = RunConfig(num_steps=9, max_seconds=1e-9)
+        journal.add_timings(1, {"solve": 2.0})
+        assert has_ended(journal, spent)
+        with journal.step(2) as tx:
+            tx.add_metrics({"distill/answers": 30.0})
+        assert not has_ended(journal, spent), "the students are distilled in step 2 and play step 3"
+        journal.set_evaluations(2, [], {f"{CHOSEN}distilled": 1.0})
+        assert has_ended(journal, spent), "it was the product that was distilled"
+
+
 def test_recording_twice_is_recording_once(over: Path) -> None:
     config = lengthened(load_run_config(over), ["run.num_steps=9"])
     with Journal.open(over / JOURNAL) as journal:
@@ -128,6 +153,9 @@ def test_a_run_that_is_over_says_how_it_goes_on(over: Path, tmp_path: Path, monk
     assert code == 0 and out.startswith("report: ") and "held-out tasks solved, sampled: base " in out
     assert f"next: redqueen export {over} --out product" in err
     assert f"is finished after 4 steps; to continue it: redqueen resume {over} --set run.num_steps=8" in err
+    path = over / "config.json"
+    path.write_text(path.read_text().replace('"product": "probe"', '"product": "none"'))
+    assert "redqueen export" not in redqueen("resume", over)[2], "there is no product to export"
 
 
 def test_the_servers_of_a_run_may_have_moved(over: Path) -> None:

@@ -9,7 +9,6 @@ from command_line import redqueen
 
 from redqueen.config import RunConfig, load_config
 from redqueen.engine import open_engine
-from redqueen.match import GaussianRating
 from redqueen.run import duration, progress
 from redqueen.run.continuation import NOTHING_SPENT, Spent
 from redqueen.run.duration import Pace, expected_at, expected_duration, expected_steps
@@ -27,7 +26,7 @@ def test_measuring_names_steps_and_evaluation_and_leaves_the_adapters_as_they_ar
     config = load_config(QUICK, ["distill.every_steps=2", "run.product=distilled"])
     with open_engine(config) as engine:
         before = {name: tensor.clone() for name, tensor in engine.store.state_dict().items()}
-        told, evaluation_s, end_s = expected_duration(initial_state(config, engine.rating), engine)
+        told, evaluation_s, end_s = expected_duration(initial_state(config), engine)
         after = engine.store.state_dict()
     assert end_s > evaluation_s > 0.0  # the product is evaluated and, before, chosen
     words = r"expected duration: \d.* at the speed just measured \(4 steps of \d.*, evaluation \d.*\)"
@@ -41,7 +40,7 @@ def test_the_expected_duration_counts_what_is_valid_and_solved_and_each_evaluati
 
     def expected(*overrides: str, num_new: int = 0) -> tuple[str, float]:
         config = load_config(QUICK, ["propose.num_proposals={code_o = 5, code_i = 0, code_f = 0}", *overrides])
-        state = initial_state(config, GaussianRating())
+        state = initial_state(config)
         told, evaluation_s, end_s = expected_at(pace, config, state, NOTHING_SPENT, num_new)
         assert evaluation_s == 3 * 2
         return told.partition("(4 steps of 20 s, ")[2], end_s
@@ -91,7 +90,7 @@ def test_the_expected_duration_counts_the_distillations_and_evaluations_within_a
     limits = ["run.num_steps=400", "run.max_seconds=0.001", "evaluate.every_steps=1"]
     config = load_config(QUICK, ["distill.every_steps=2", "run.product=distilled", *limits])
     with open_engine(config) as engine:
-        told = expected_duration(initial_state(config, engine.rating), engine).text
+        told = expected_duration(initial_state(config), engine).text
     assert re.fullmatch(r"expected duration: \d.* \(1 step of \d.*, evaluation \d.*\)", told), told
 
 

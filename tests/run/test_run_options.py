@@ -16,7 +16,6 @@ OPTIONS = (
     "evolve.every_steps=1",
     "match.hall_of_fame_frac=0.7",
     "match.hall_of_fame_size=1",
-    "match.ratings=per_domain",
     "propose.policy_rules=['import', 'while']",
     "learn.novelty_bonus=0.3",
     "learn.crowding_penalty=0.2",

@@ -113,9 +113,10 @@ def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
                 sys.exit(1 if view.num_candidates >= FEWEST_TELLING else 0)
             print("\n".join(result_lines(view)), flush=True)  # before the next command, also in one file
             out = "product" + f"-{folder.name}" * Path("product").exists()
-            print(f"next: {command('export', folder, '--out', out)}", file=sys.stderr)
-            spent = Spent(view.tokens, view.step_seconds)
-            print(how_to_go_on(folder, load_run_config(folder), view.last_step, spent), file=sys.stderr)
+            config, spent = load_run_config(folder), Spent(view.tokens, view.step_seconds)
+            if config.run.product != "none":
+                print(f"next: {command('export', folder, '--out', out)}", file=sys.stderr)
+            print(how_to_go_on(folder, config, view.last_step, spent), file=sys.stderr)
             return
     except KeyboardInterrupt:
         pass

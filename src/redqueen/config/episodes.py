@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
-
-from redqueen.files import by_kind
 
 
 class Section(BaseModel):
@@ -72,13 +70,10 @@ class ModelConfig(Section):
     """Precision of the base's products; auto: bf16 on a GPU and on a processor that multiplies it faster, else fp32,
     and a run keeps what it began with. Ours: whichever is fast (bench/results/precision.md); adapters and moments are
     fp32, which keeps small steps."""
-    prompt_format: Literal["auto", "compact", "compact-forced", "chat", "plain", "r1", "fewshot", "fewshot-trace"] = (
-        "auto"
-    )
+    prompt_format: Literal["auto", "compact", "compact-forced", "chat", "plain", "r1", "fewshot"] = "auto"
     """``compact``: the notation of the embedded base (``compact-forced``, a control, begins each thought).
     ``chat``: plain English. ``plain``: the same without think and answer marks. ``r1``: chat for base models, in AZR's
-    template. ``fewshot``: examples to continue (``fewshot-trace``: with reasoning). ``auto``: what suits the base,
-    and a new run says why. Ours."""
+    template. ``fewshot``: examples to continue. ``auto``: what suits the base, and a new run says why. Ours."""
 
 
 class PopulationConfig(Section):
@@ -135,9 +130,6 @@ class MatchConfig(Section):
     rule: Literal["pfsp", "uniform", "all_pairs"] = "pfsp"
     """How pairs are chosen. Paper: prioritised fictitious self-play. ``uniform`` is its control, ``all_pairs`` fills
     the payoff matrix; both are ours."""
-    ratings: Literal["common", "per_domain"] = "common"
-    """Whether a member has one rating, or one in each domain; then a match is a game in each, and selection and
-    matchmaking read their mean. Ours: common; a mixture may hide that a member is strong in one domain alone."""
     hall_of_fame_frac: float = Field(default=0.0, ge=0, le=1)
     """Chance that a match is against a frozen past member; 0: no hall of fame. Ours: no reader names one."""
     hall_of_fame_size: int = Field(default=4, ge=1, le=10_000)
@@ -170,8 +162,8 @@ class ProposeConfig(Section):
     buffer_capacity: int = Field(default=1024, ge=8)
     """Tasks remembered for references; the oldest leave. Ours: AZR keeps the oldest, so later ones are not shown."""
     num_seed_proposals: int = Field(default=16, ge=0)
-    """Proposals of each kind by the untrained base that grow the seed buffer before step 1. Ours: step 1 needs
-    something to refer to besides the identity program; AZR grows a set too."""
+    """Proposals of each kind (but those about given tasks) by the first teacher before it learns, which grow the seed
+    buffer before step 1. Ours: step 1 needs something to refer to besides the identity program; AZR grows a set too."""
     num_check_proposals: int = Field(default=8, ge=0)
     """Proposals of each kind by which the cold-start check decides, before step 1, whether the base can begin; 0: no
     check. Ours: a base that writes nothing valid is found out in a minute and not after days."""
@@ -212,12 +204,6 @@ class ProposeConfig(Section):
         if len(self.files) == len(self.domains):
             raise ValueError("domains must name at least one domain that teachers write tasks of")
         return self
-
-    @model_validator(mode="before")
-    @classmethod
-    def _numbers_by_kind(cls, data: Any) -> Any:
-        """Read ``num_NAME`` for a kind called NAME, as configs once had it; of two numbers the later one counts."""
-        return by_kind(data, set(cls.model_fields)) if isinstance(data, dict) else data
 
 
 class VerifyConfig(Section):

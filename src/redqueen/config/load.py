@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError, model_validator
 
@@ -24,7 +24,6 @@ from redqueen.config.episodes import (
     SolveConfig,
     VerifyConfig,
 )
-from redqueen.config.removed import why_removed, without_removed
 from redqueen.config.training import (
     ClusterConfig,
     DistillConfig,
@@ -244,16 +243,22 @@ def parse_config(data: dict[str, Any], source: str) -> Config:
 
 
 def parse_recorded(data: dict[str, Any], source: str, to_go_on: bool = False) -> Config:
-    """Validate the config that an earlier run recorded, without the fields that were removed since.
+    """Validate the config that a run recorded, without fields that this version does not have.
 
-    ``to_go_on``: the run is to be resumed. Raises UserError as ``parse_config`` does, and when a removed field had an
-    effect on a run that is resumed.
+    ``to_go_on``: the run is to be resumed. Raises UserError as ``parse_config`` does, and for such a field where the
+    run is to be resumed.
     """
-    kept, effects = without_removed(data) if isinstance(data, dict) else (data, [])
-    if to_go_on and effects:
+    kept, unknown = data, []
+    for section, field in Config.model_fields.items():
+        fields = data.get(section) if isinstance(data, dict) else None
+        model = cast(type[Section], field.annotation)
+        if isinstance(fields, dict):
+            unknown += [f"{section}.{name}" for name in fields.keys() - model.model_fields.keys()]
+            kept = kept | {section: {name: fields[name] for name in fields.keys() & model.model_fields.keys()}}
+    if to_go_on and unknown:
         raise UserError(
-            f"{source} sets what this version of redqueen no longer has, {'; '.join(effects)}: resume the run with the "
-            "version that began it, or begin a new run"
+            f"{source} sets what this version of redqueen does not have, {', '.join(sorted(unknown))}: resume the run "
+            "with the version that began it, or begin a new run"
         )
     return parse_config(kept, source)
 
@@ -261,8 +266,6 @@ def parse_recorded(data: dict[str, Any], source: str, to_go_on: bool = False) ->
 def _explain(fault: Any, data: Any) -> str:
     """Say in one phrase what is wrong with a field of ``data`` and what would be right."""
     place = ".".join(f"{p:.100}" if isinstance(p, str) else str(p) for p in fault["loc"])
-    if removed := why_removed(".".join(str(p) for p in fault["loc"][:2])):
-        return removed
     if fault["type"] == "extra_forbidden":
         section = Config.model_fields.get(str(fault["loc"][0]))
         if len(fault["loc"]) == 1 or section is None:

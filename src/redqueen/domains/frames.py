@@ -2,9 +2,8 @@
 
 - ``CompactFrame``, for the embedded base: one-token marks between the parts of a prompt. A prompt begins with BOS; a
   thought is between THINK and END_THINK before the answer, which only EOS ends.
-- ``FewshotFrame``, for base and small models: whole examples, each ended by ``END``, and the beginning of another one.
-  With ``traced`` the examples of solving have a line of reasoning before ``ANSWER`` (few-shot prompting, Brown et al.
-  2020; the layout is ours).
+- ``FewshotFrame``, for base and small models: whole examples, each ended by ``END``, and the beginning of another one
+  (few-shot prompting, Brown et al. 2020; the layout is ours).
 - ``ChatFrame``, for chat and instruct models: plain English. Solvers think between ``<think>`` and ``</think>`` and
   answer between ``<answer>`` and ``</answer>``; programs are in fenced blocks.
 - ``PlainFrame``, for instruct models: the same words without marks; the answer is the last fenced block.
@@ -101,34 +100,28 @@ def hint(message: str) -> str:
 
 
 END = "###"
-ANSWER = "\n=> "
 
 
 class FewshotFrame:
-    """Implements ``Frame`` for models that continue a text; ``traced``: students reason before they answer."""
+    """Implements ``Frame`` for models that continue a text; nobody thinks first."""
 
-    begun = ""
+    name = "fewshot"
+    marks: tuple[str, ...] = (END,)
     stops: tuple[str, ...] = (END,)
-
-    def __init__(self, traced: bool = False) -> None:
-        self.name = "fewshot-trace" if traced else "fewshot"
-        self.marks: tuple[str, ...] = (END, ANSWER) if traced else (END,)
+    begun = ""
 
     def opened(self, prompt: str) -> str:
         """Return the prompt as it is."""
         return prompt
 
     def outside(self, text: str) -> str:
-        """Return what a teacher wrote before the end mark: teachers do not think in this format."""
+        """Return what a teacher wrote before the end mark."""
         return text.partition(END)[0]
 
     def answer(self, text: str) -> tuple[str | None, str]:
-        """Return the text before the end mark and after the last answer mark, and the thought before that one.
-
-        Without an answer mark all of it is the answer, and there is no thought.
-        """
-        thought, _, answer = text.partition(END)[0].rpartition(ANSWER)
-        return (answer if answer.strip() else None), thought.strip()
+        """Return the text before the end mark, and no thought."""
+        answer = text.partition(END)[0]
+        return (answer if answer.strip() else None), ""
 
     def is_closed(self, text: str) -> bool:
         """Return whether the end mark is in the text."""

@@ -68,7 +68,6 @@ FRAMES: dict[str, Frame] = {
     "plain": PlainFrame(),
     "r1": R1Frame(),
     "fewshot": FewshotFrame(),
-    "fewshot-trace": FewshotFrame(traced=True),
 }
 """By the name under which configs choose them."""
 

@@ -27,8 +27,8 @@ from redqueen.evolve.selection import (
     own_fitness,
     select_parents,
 )
-from redqueen.match import STANDARD, RatingSystem
-from redqueen.records import Birth, Individual, Rating
+from redqueen.match import STANDARD
+from redqueen.records import Birth, Individual
 
 CROSSOVER_FRAC = 0.5
 """Chance of crossover against mutation. Source: re-implementations (a fair coin)."""
@@ -117,7 +117,6 @@ def breed(
     fitness: Mapping[str, float],
     step: int,
     rules: EvolveConfig,
-    rating: RatingSystem = STANDARD,
 ) -> Child:
     """Make the planned child. Same role, same slot, same rank as the one it replaces.
 
@@ -128,7 +127,7 @@ def breed(
     parents = [individuals[name] for name in planned.parents]
     name = f"{old.id.split('.')[0]}.{step}"
     birth = Birth(step, name, old.id, planned.parents, planned.operator, rng_seed=planned.rng_seed)
-    child = Individual(name, old.role, old.slot, rating.newcomer(), step, planned.parents, planned.operator)
+    child = Individual(name, old.role, old.slot, STANDARD.newcomer(), step, planned.parents, planned.operator)
     if rules.genes:
         dice = np.random.default_rng([planned.rng_seed, 1])
         given = rules.genes, dice
@@ -144,22 +143,11 @@ def breed(
         planned.rng_seed,
     )
     if rules.child_rating == "inherit":
-        child = replace(
-            child, rating=rating.pool([parent.rating for parent in parents]), domain_ratings=_inherited(parents, rating)
-        )
+        child = replace(child, rating=STANDARD.pool([parent.rating for parent in parents]))
     birth = replace(
         birth, constants=made.constants, relative_change=made.change.overall, layer_changes=made.change.per_layer
     )
     return Child(child, made.genotype, birth)
-
-
-def _inherited(parents: Sequence[Individual], rating: RatingSystem) -> tuple[tuple[str, Rating], ...]:
-    """The child's ratings in the domains in which a parent has one."""
-    found: dict[str, list[Rating]] = {}
-    for parent in parents:
-        for domain, one in parent.domain_ratings:
-            found.setdefault(domain, []).append(one)
-    return tuple((domain, rating.pool(ratings)) for domain, ratings in sorted(found.items()))
 
 
 def replace_weakest(
@@ -169,7 +157,6 @@ def replace_weakest(
     broken: Collection[str],
     step: int,
     rules: EvolveConfig,
-    rating: RatingSystem,
     store: AdapterStore,
     rng: np.random.Generator,
 ) -> list[Child]:
@@ -181,7 +168,7 @@ def replace_weakest(
     planned = plan(members, fitness, rules, rng, broken)
     needed = dict.fromkeys(name for birth in planned for name in birth.parents or (birth.replaced,))
     genotypes = {name: store.genotype(known[name].slot) for name in needed}
-    newborns = [breed(birth, known, genotypes, fitness, step, rules, rating) for birth in planned]
+    newborns = [breed(birth, known, genotypes, fitness, step, rules) for birth in planned]
     for child in newborns:
         store.load(child.individual.slot, child.genotype)
     return newborns

@@ -151,7 +151,7 @@ def forgetting(then: Mapping[str, float], now: Mapping[str, float]) -> float | N
 def weight_diversity(distances: Matrix, norms: Sequence[float]) -> float | None:
     """Mean pairwise distance of dW over sqrt(2) times the root mean square norm: 0 for copies, about 1 if independent.
 
-    ``distances`` (n, n) and ``norms`` (n) as ``population.genotype`` gives them. None for fewer than two members or
+    ``distances`` (n, n) and ``norms`` (n) as ``adapters/genotype.py`` gives them. None for fewer than two members or
     when all are still the base model.
     """
     size = float(np.sqrt(np.mean(np.square(norms)))) if len(norms) else 0.0

@@ -21,7 +21,7 @@ import numpy as np
 from redqueen.config import EvolveConfig
 from redqueen.domains.registry import import_as
 from redqueen.errors import UserError
-from redqueen.match import STANDARD, RatingSystem
+from redqueen.match import STANDARD
 from redqueen.records import Genes, Individual
 
 
@@ -40,7 +40,6 @@ def internal_fitness(
     evidence: Evidence,
     step: int,
     config: EvolveConfig,
-    rating: RatingSystem = STANDARD,
 ) -> dict[str, float]:
     """Fitness by id, as the config asks for it; each role is measured among its own. ``step`` gives their ages.
 
@@ -55,7 +54,7 @@ def internal_fitness(
         members = [member for member in individuals if member.role == role]
         asks = config.fitness == "probe" and role != "teacher"
         if config.fitness == "rating" or (asks and not evidence.probes):
-            values = {member.id: rating.fitness(member.rating) for member in members}
+            values = {member.id: STANDARD.fitness(member.rating) for member in members}
         elif asks:
             values = by_late_mean(
                 {m.id: (evidence.probes[m.id],) if m.id in evidence.probes else () for m in members}, 1

@@ -27,7 +27,7 @@ from redqueen.files import naming_remedy, read_plain
 from redqueen.fitting import fit_to_base
 from redqueen.journal import Journal, read
 from redqueen.report.pages import write_report
-from redqueen.run.continuation import is_over, spent_so_far
+from redqueen.run.continuation import has_ended
 from redqueen.run.interruption import ask_to_stop
 from redqueen.run.progress import SECONDS_BETWEEN_LINES
 from redqueen.run.store import CONFIG, JOURNAL, REPORT
@@ -62,18 +62,11 @@ def finished_runs(plan: Experiment, folder: Path) -> list[Finished]:
         if all((path / name).is_file() for name in (REPORT, JOURNAL, CONFIG)):
             config = _read_config(path / CONFIG)
             with Journal.open(path / JOURNAL, read_only=True) as journal:
-                if _has_ended(journal, RunConfig.model_validate(config["run"])):
+                if has_ended(journal, RunConfig.model_validate(config["run"])):
                     timings = read.timing_series(journal)
                     seconds = sum(value or 0.0 for series in timings.values() for _, value in series)
                     found.append(Finished(planned, path, seconds))
     return found
-
-
-def _has_ended(journal: Journal, run: RunConfig) -> bool:
-    last = read.last_step(journal)
-    if last is None:
-        return False
-    return is_over(run, last, spent_so_far(journal), bool(journal.query("SELECT 1 FROM birth WHERE step = ?", (last,))))
 
 
 def check_settings(plan: Experiment, folder: Path) -> None:

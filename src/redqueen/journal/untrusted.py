@@ -242,9 +242,6 @@ class Column(NamedTuple):
 Entry = tuple[str, str, str, str]
 """A row of SQLite's schema: type, name, table and SQL, with every run of white space as one space."""
 
-EARLIER: frozenset[Entry] = frozenset({("index", "task_kind", "task", "CREATE INDEX task_kind ON task (kind, step)")})
-"""Indexes of this schema version in older journals."""
-
 ENTRIES = "SELECT type, name, tbl_name, sql, rootpage FROM sqlite_schema LIMIT 200"
 """A journal has about forty entries."""
 
@@ -284,7 +281,7 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
     rows, known = connection.execute(ENTRIES).fetchall(), _entries(_own_schema().execute(ENTRIES).fetchall())
     found, pages = _entries(rows), [row[4] for row in rows]
     problem = ""
-    if added := sorted(map(repr, found - known - EARLIER)):
+    if added := sorted(map(repr, found - known)):
         problem = f"it holds {added[0][:80]}, which no run makes"
     elif missing := {entry[:2] for entry in known} - {entry[:2] for entry in found}:
         problem = f"it lacks the {' '.join(min(missing))}"

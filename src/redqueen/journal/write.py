@@ -215,7 +215,7 @@ class StepWriter:
     def add_tasks(self, records: Iterable[TaskRecord]) -> None:
         columns = (
             "id, step, teacher, student, kind, code, inputs, outputs, message, num_shown, protection, ast_depth, "
-            "cyclomatic, num_lines, num_variables, halstead_volume, behaviour, behaviour_class, novelty, crowd_frac, "
+            "cyclomatic, num_lines, num_variables, behaviour, behaviour_class, novelty, crowd_frac, "
             "size_hardness"
         )
         self._insert(f"task ({columns})", (_task_row(self.step, r) for r in records))

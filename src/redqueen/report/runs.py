@@ -19,7 +19,7 @@ from redqueen.journal.untrusted import TimeLimit, naming_contradictions
 from redqueen.locking import is_locked
 from redqueen.report.fitness import Score, Verdict, verdict_of
 from redqueen.report.view import RunView, read_run
-from redqueen.run.continuation import LENGTHS, Spent, is_nothing_valid, is_over, spent_so_far
+from redqueen.run.continuation import LENGTHS, has_ended, is_nothing_valid
 from redqueen.run.progress import PHASE_WORDS
 from redqueen.run.status import Status
 from redqueen.run.store import JOURNAL
@@ -229,19 +229,15 @@ def status_of(path: Path, journal: Journal, config: object, last_step: int | Non
     """
     if is_locked(path):
         return "running"
-    if last_step is None or not _is_over(journal, config, last_step):
+    if last_step is None or not _is_over(journal, config):
         return "stopped"
     return NOTHING_LEARNED if is_nothing_valid(journal) else "finished"
 
 
-def _is_over(journal: Journal, config: object, last_step: int) -> bool:
+def _is_over(journal: Journal, config: object) -> bool:
     section = config.get("run") if isinstance(config, dict) else None
     lengths = {name: section[name] for name in LENGTHS if name in section} if isinstance(section, dict) else None
     try:
-        run = RunConfig.model_validate(lengths)
+        return has_ended(journal, RunConfig.model_validate(lengths))
     except ValidationError:
         return False
-    limited = run.max_tokens or run.max_seconds  # what was spent is a sum over all attempts
-    spent = spent_so_far(journal) if limited else Spent(0, 0.0)
-    newborns = bool(journal.query("SELECT 1 FROM birth WHERE step = ? LIMIT 1", (last_step,)))
-    return is_over(run, last_step, spent, newborns)

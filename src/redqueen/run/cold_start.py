@@ -147,7 +147,8 @@ def own_tasks(config: Config) -> list[Task]:
 
 
 def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejection]]:
-    """Return the state with the base model's own valid tasks behind the seeds (AZR's idea; ours: how many).
+    """Return the state with valid tasks of the first teacher, which has learned nothing, behind the seeds (AZR's idea;
+    ours: how many), of the kinds that need no task of others.
 
     Nothing is trained on them; they are what the first proposals are shown. Their author is ``seed``. What the policy
     refused is returned too, for the journal.

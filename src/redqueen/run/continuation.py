@@ -60,6 +60,21 @@ def is_over(run: RunConfig, step: int, spent: Spent, has_new_members: bool) -> b
     return step >= run.num_steps or (is_limit_spent(run, spent) and not has_new_members)
 
 
+def has_ended(journal: Journal, run: RunConfig) -> bool:
+    """Return whether the run in ``journal`` is over. A product is distilled in a step that ends a run, students in
+    others."""
+    last = read.last_step(journal)
+    if last is None:
+        return False
+    new = journal.tuples(
+        "SELECT 1 FROM birth WHERE step = ? UNION SELECT 1 FROM metric WHERE step = ? AND name = 'distill/answers' AND "
+        "value > 0 AND NOT EXISTS (SELECT 1 FROM metric WHERE step = ? AND name LIKE ?)",
+        (last, last, last, f"{CHOSEN}%"),
+    )
+    limited = run.max_tokens or run.max_seconds  # what was spent is a sum over all attempts
+    return is_over(run, last, spent_so_far(journal) if limited else NOTHING_SPENT, bool(new))
+
+
 def what_is_left(run: RunConfig, step: int, spent: Spent, has_new_members: bool) -> tuple[int, float]:
     """Return how many steps a run has left after ``step``, and the seconds that its limit leaves them (inf: no limit).
 

@@ -64,7 +64,8 @@ def _work(config: Config) -> list[str]:
     proposals, attempts = texts_of_a_step(config)
     each = proposals // population.num_teachers
     tokens = proposals * propose.max_new_tokens + attempts * solve.max_new_tokens
-    births = (config.run.num_steps - 1) // config.evolve.every_steps if config.evolve.enabled else 0
+    evolves = config.evolve.enabled and not population.single  # of one member none is replaced while it is sound
+    births = (config.run.num_steps - 1) // config.evolve.every_steps if evolves else 0
     return [
         f"# {config.population.arm}: {counted(config.run.num_steps, 'step')}, {counted(births, 'generation')}",
         f"# a step: {counted(proposals, 'proposal')} ({each} a teacher), at most {counted(attempts, 'attempt')}",

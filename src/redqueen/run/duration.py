@@ -29,7 +29,7 @@ NUM_ROWS = 64
 def measured_duration(config: Config, load: LoadAdapters | None) -> str:
     """Load the base and return how long the run would take, as a sentence; progress on standard error."""
     with Activity("measuring the speed") as activity, open_engine(config, load, activity) as engine:
-        return expected_duration(initial_state(config, engine.rating), engine).text
+        return expected_duration(initial_state(config), engine).text
 
 
 class Expected(NamedTuple):

@@ -241,7 +241,7 @@ def _session(
 
 def _begin(session: Session) -> State:
     """Write step 0: the founders, the base's external fitness, the seed buffer, the first checkpoint."""
-    state = initial_state(session.engine.config, session.engine.rating)
+    state = initial_state(session.engine.config)
     clock = session.clock(0)
     with clock.phase("propose"):
         state = add_own_tasks(state, session.engine, session.progress.say)

@@ -82,15 +82,6 @@ def domain_metrics(report: StepReport, behaviours: Mapping[str, str], classes: I
     return metrics
 
 
-def rating_metrics(individuals: Sequence[Individual]) -> dict[str, float]:
-    """Return the mean rating of each role in each domain, where each domain has its own ratings."""
-    found: dict[str, list[float]] = {}
-    for member in individuals:
-        for domain, rating in member.domain_ratings:
-            found.setdefault(f"match/mu/{member.role}/{domain}", []).append(rating.mu)
-    return {name: mean(values) for name, values in found.items()}
-
-
 def mean(values: Iterable[float]) -> float:
     """Return the mean, NaN of nothing."""
     listed = list(values)
@@ -351,9 +342,8 @@ def record_step(writer: StepWriter, before: State, report: StepReport, behaviour
 def record_ratings(writer: StepWriter, state: State, engine: Engine) -> None:
     """The single agent has no opponent and no rating."""
     rated = [i for i in state.individuals if i.role != "both"]
-    fitness = internal_fitness(rated, state.evidence, state.step, engine.config.evolve, engine.rating)
+    fitness = internal_fitness(rated, state.evidence, state.step, engine.config.evolve)
     writer.add_ratings((i, fitness[i.id]) for i in rated)
-    writer.add_metrics(rating_metrics(rated))
 
 
 def record_health(

@@ -9,7 +9,6 @@ import time
 import pytest
 from benchmark_data import DATA, read_lines
 from mccabe import PathGraphingAstVisitor
-from radon.metrics import h_visit
 from radon.raw import analyze
 from radon.visitors import ComplexityVisitor
 
@@ -64,8 +63,7 @@ def closures(code: str) -> bool:
 
 
 def agree_with_radon(code: str) -> None:
-    ours, halstead = measure(code), h_visit(code).total
-    assert ours.halstead_volume == halstead.volume
+    ours = measure(code)
     assert ours.num_lines == analyze(code).sloc
     if not closures(code):
         assert ours.cyclomatic == ComplexityVisitor.from_code(code).total_complexity

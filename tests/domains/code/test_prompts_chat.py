@@ -236,7 +236,7 @@ def test_a_proposal_of_pairs_is_asked_for_as_many_inputs_as_the_verifier_wants()
 
 def test_the_format_follows_the_base_and_the_number_of_inputs() -> None:
     def chosen(num_inputs: int, base: str, num_code_f: int = 8) -> PromptFormat:
-        propose, verify = {"num_code_f": num_code_f}, {"num_inputs": num_inputs}
+        propose, verify = {"num_proposals": {"code_f": num_code_f}}, {"num_inputs": num_inputs}
         return choose_format(parse_config({"model": {"base": base}, "propose": propose, "verify": verify}, "a test"))
 
     other = chosen(12, "some/model")

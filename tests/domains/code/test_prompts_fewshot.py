@@ -12,12 +12,11 @@ from redqueen.domains.code.suite import KINDS, load_suite
 from redqueen.domains.frames import END
 from redqueen.domains.prompt_format import FRAMES, PromptFormat, choose_format
 from redqueen.domains.registry import check, grade, kinds
-from redqueen.match import GaussianRating
 from redqueen.records import Candidate, Task
 from redqueen.state import initial_state
 from redqueen_sandbox import Sandbox
 
-FORMAT, TRACED = PromptFormat(FRAMES["fewshot"]), PromptFormat(FRAMES["fewshot-trace"])
+FORMAT = PromptFormat(FRAMES["fewshot"])
 GIVEN = Task("g", "T1", "", "code_o", "def f(a, b):\n    return a + b\n", ("1, 2",), ("3",))
 PAIRS = Task("p", "T1", "", "code_f", GIVEN.code, ("1, 2", "3, 4", "5, 6"), ("3", "7", "11"), "Adds.", 2)
 
@@ -132,9 +131,6 @@ def test_pairs_are_proposed_as_a_message_and_calls() -> None:
         (FORMAT, "code_i", " nothing\n###", None, ""),
         (FORMAT, "code_f", "(a, b):\n    return b + a\n###", "def f(a, b):\n    return b + a\n", ""),
         (FORMAT, "code_o", "\n###", None, ""),
-        (TRACED, "code_o", "\n# 1 + 2 is 3.\n=> 3\n###", "3", "# 1 + 2 is 3."),
-        (TRACED, "code_i", "\n# 3 is 1 + 2.\n=> f(1, 2)\n###", "1, 2", "# 3 is 1 + 2."),
-        (TRACED, "code_o", "\n=> 3", "3", ""),
     ],
 )
 def test_answers_are_read(prompt_format: PromptFormat, kind: str, text: str, answer: str | None, thought: str) -> None:
@@ -142,25 +138,17 @@ def test_answers_are_read(prompt_format: PromptFormat, kind: str, text: str, ans
     assert (parsed.answer, parsed.thought) == (answer, thought)
 
 
-@pytest.mark.parametrize("prompt_format", [FORMAT, TRACED])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_right_answer_in_the_layout_of_the_examples_is_graded_right(
-    prompt_format: PromptFormat, kind: str, verifier: Sandbox
-) -> None:
-    written = {"code_o": "\n=> 3\n###", "code_i": "\n=> f(1, 2)\n###", "code_f": "(a, b):\n    return a + b\n###"}
-    text = written[kind] if prompt_format is TRACED else written[kind].replace("\n=> f", "").replace("\n=>", "")
-    task = as_kind(kind)
-    assert grade([(task, prompt_format.parse_answer(kind, text).answer)], verifier)[0].correct
+def test_the_right_answer_in_the_layout_of_the_examples_is_graded_right(kind: str, verifier: Sandbox) -> None:
+    written = {"code_o": " 3\n###", "code_i": "(1, 2)\n###", "code_f": "(a, b):\n    return a + b\n###"}
+    assert grade([(as_kind(kind), FORMAT.parse_answer(kind, written[kind]).answer)], verifier)[0].correct
 
 
-@pytest.mark.parametrize("prompt_format", [FORMAT, TRACED])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_solving_prompt_is_always_the_same_and_ends_without_the_answer(
-    prompt_format: PromptFormat, kind: str
-) -> None:
-    prompt = prompt_format.solve(as_kind(kind))
+def test_a_solving_prompt_is_always_the_same_and_ends_without_the_answer(kind: str) -> None:
+    prompt = FORMAT.solve(as_kind(kind))
     own = prompt.rpartition(END)[2]
-    assert prompt == prompt_format.solve(as_kind(kind)) and prompt.count(END) >= 3
+    assert prompt == FORMAT.solve(as_kind(kind)) and prompt.count(END) >= 3
     assert (GIVEN.code in own) == (kind != "code_f")
     assert {"code_o": "3", "code_i": "1, 2", "code_f": "5, 6"}[kind] not in own
 
@@ -174,13 +162,12 @@ def test_every_line_of_a_message_is_a_comment() -> None:
 
 @given(st.text(), st.sampled_from(KINDS))
 def test_reading_never_raises(text: str, kind: str) -> None:
-    for prompt_format in (FORMAT, TRACED):
-        prompt_format.parse_answer(kind, text)
-        assert prompt_format.parse_proposal(kind, text, GIVEN).error is not None
+    FORMAT.parse_answer(kind, text)
+    assert FORMAT.parse_proposal(kind, text, GIVEN).error is not None
 
 
 def test_a_buffer_begins_with_the_examples_where_they_are_shown_and_with_the_seed_elsewhere() -> None:
     few, chat = (parse_config({"model": {"base": "x", "prompt_format": name}}, "test") for name in ("fewshot", "chat"))
     assert choose_format(few).stops == (END,) and choose_format(chat).stops == ()
-    assert initial_state(few, GaussianRating()).buffer.tasks == SEEDS
-    assert len(initial_state(chat, GaussianRating()).buffer.tasks) == 1
+    assert initial_state(few).buffer.tasks == SEEDS
+    assert len(initial_state(chat).buffer.tasks) == 1

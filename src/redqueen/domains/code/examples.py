@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from redqueen.records import Task
 
 _DATA: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-
-
-@dataclass(frozen=True)
-class Trace:
-    """What a solver might think of the first pair of an example: going from input to output, and back."""
-
-    forward: str
-    back: str
 
 
 def _example(fields: dict[str, Any]) -> Task:
@@ -33,8 +24,6 @@ def _seed(number: int, line: str) -> Task:
 
 EXAMPLES: tuple[Task, ...] = tuple(map(_example, _DATA["examples"]))
 """Each as a task of pairs; a test checks the outputs."""
-TRACES = {i: Trace(e["forward"], e["back"]) for i, e in enumerate(_DATA["examples"]) if "forward" in e}
-"""The thoughts of the examples that solving shows, by their place in ``EXAMPLES``."""
 SEEDS = (
     *(_seed(number, line) for number, line in enumerate(_DATA["seeds"].splitlines(), start=1)),
     *(

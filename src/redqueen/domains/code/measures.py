@@ -7,7 +7,6 @@ serves all of them. Measure only programs that were verified: a hostile source i
 from __future__ import annotations
 
 import ast
-import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -39,15 +38,13 @@ class Measures:
     ``ast_depth``: nodes on the longest path from the module to a leaf, operators and contexts not counted (ours).
     ``cyclomatic``: 1 + decision points (McCabe; counted as radon does, nested functions once). ``num_lines``: lines
     that are neither blank nor only a comment or a docstring (radon's sloc). ``num_variables``: distinct names assigned
-    or taken as parameters. ``halstead_volume``: N log2(n) bits, of the distinct (n) and all (N) operators and
-    operands as radon counts them.
+    or taken as parameters.
     """
 
     ast_depth: int
     cyclomatic: int
     num_lines: int
     num_variables: int
-    halstead_volume: float
 
 
 def measure(code: str) -> Measures:
@@ -57,14 +54,11 @@ def measure(code: str) -> Measures:
     except UNPARSABLE as error:
         raise ValueError(f"the program does not parse ({type(error).__name__})") from None
     walk = _Walk(tree)
-    vocabulary = len(walk.operators) + len(walk.operands)
-    length = walk.total_operators + walk.total_operands
     return Measures(
         ast_depth=walk.depth,
         cyclomatic=walk.cyclomatic,
         num_lines=_num_code_lines(code, walk.docstring_lines),
         num_variables=len(walk.variables),
-        halstead_volume=length * math.log(vocabulary, 2) if vocabulary else 0.0,
     )
 
 
@@ -74,22 +68,16 @@ def _num_code_lines(code: str, docstring_lines: set[int]) -> int:
 
 
 class _Walk:
-    """One pass over a tree. A node's context is the name of the innermost function: equal operands in different
-    functions are different operands, as radon has it."""
+    """One pass over a tree."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.depth = 0
         self.cyclomatic = 1
-        self.total_operators = 0
-        self.total_operands = 0
-        self.operators: set[type] = set()
-        self.operands: set[tuple[str, object]] = set()
         self.variables: set[str] = set()
         self.docstring_lines: set[int] = set()
-        # (node, its depth, context, whether decisions count, whether operators count)
-        stack: list[tuple[ast.AST, int, str, bool, bool]] = [(tree, 1, "", True, True)]
+        stack: list[tuple[ast.AST, int, bool]] = [(tree, 1, True)]  # a node, its depth, whether decisions count
         while stack:
-            node, depth, context, decides, operates = stack.pop()
+            node, depth, decides = stack.pop()
             kind = type(node)
             if depth > self.depth:
                 self.depth = depth
@@ -104,44 +92,21 @@ class _Walk:
             if decides and kind in _DECISIONS:
                 self.cyclomatic += _DECISIONS[kind](node)
                 decides = kind is not ast.Assert  # radon does not enter assertions
-            if operates and kind in _OPERATIONS:
-                self.add_operation(node, context)
             depth += 1
-            if kind in _FUNCTIONS:
-                self.push_function(node, depth, context, decides, operates, stack)
+            if kind in _FUNCTIONS:  # parameters and decorators count for depth and names only
+                stack.extend([(item, depth, decides) for item in node.body])  # type: ignore[attr-defined]
+                heads = [node.args, *node.decorator_list]  # type: ignore[attr-defined]
+                heads += [node.returns] if node.returns else []  # type: ignore[attr-defined]
+                stack.extend([(item, depth, False) for item in heads])
                 continue
             if kind is ast.arg:
                 self.variables.add(node.arg)  # type: ignore[attr-defined]
             for name in node._fields:
                 value = getattr(node, name)
                 if type(value) is list:
-                    stack.extend([(item, depth, context, decides, operates) for item in value if type(item) in _TREE])
+                    stack.extend([(item, depth, decides) for item in value if type(item) in _TREE])
                 elif type(value) in _TREE:
-                    stack.append((value, depth, context, decides, operates))
-
-    def push_function(
-        self,
-        node: ast.AST,
-        depth: int,
-        context: str,
-        decides: bool,
-        operates: bool,
-        stack: list[tuple[ast.AST, int, str, bool, bool]],
-    ) -> None:
-        """Only a function's body counts; its parameters and decorators count for depth and names only."""
-        inner = node.name  # type: ignore[attr-defined]
-        stack.extend([(item, depth, inner, decides, operates) for item in node.body])  # type: ignore[attr-defined]
-        heads = [node.args, *node.decorator_list, *([node.returns] if node.returns else [])]  # type: ignore[attr-defined]
-        stack.extend([(item, depth, context, False, False) for item in heads])
-
-    def add_operation(self, node: ast.AST, context: str) -> None:
-        operators, operands = _OPERATIONS[type(node)](node)
-        self.total_operators += len(operators)
-        self.total_operands += len(operands)
-        self.operators.update([type(operator) for operator in operators])
-        for operand in operands:
-            field = _OPERAND_FIELDS.get(type(operand))
-            self.operands.add((context, getattr(operand, field) if field else operand))
+                    stack.append((value, depth, decides))
 
 
 def _match_paths(node: ast.Match) -> int:
@@ -165,14 +130,6 @@ _DECISIONS: dict[type, Callable[..., int]] = {
     ast.comprehension: lambda node: len(node.ifs) + 1,
     ast.Assert: lambda node: 1,
 }
-_OPERATIONS: dict[type, Callable[..., tuple[list[ast.AST], list[ast.AST]]]] = {
-    ast.BinOp: lambda node: ([node.op], [node.left, node.right]),
-    ast.UnaryOp: lambda node: ([node.op], [node.operand]),
-    ast.BoolOp: lambda node: ([node.op], node.values),
-    ast.AugAssign: lambda node: ([node.op], [node.target, node.value]),
-    ast.Compare: lambda node: (node.ops, [*node.comparators, node.left]),
-}
-_OPERAND_FIELDS = {ast.Name: "id", ast.Attribute: "attr", ast.Constant: "value"}
 _FUNCTIONS = frozenset({ast.FunctionDef, ast.AsyncFunctionDef})
 _LEAVES = frozenset({ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.alias})
 

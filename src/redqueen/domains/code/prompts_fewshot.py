@@ -12,9 +12,8 @@ A proposal begins with its input and what the program should make of it; the sec
 Written behind the program, nine of ten inputs of a small model are one or two integers (measured:
 docs/real-models.md).
 
-Prompts end where a token ends: tokenizers join a bracket with what follows it. With traces, ``code_o`` and ``code_i``
-have a line of reasoning before the answer. Solving always shows the same examples, so that a task is asked in the same
-words whenever it is asked.
+Prompts end where a token ends: tokenizers join a bracket with what follows it. Solving always shows the same examples,
+so that a task is asked in the same words whenever it is asked.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from collections.abc import Sequence
 from functools import partial
 
 from redqueen.config import VerifyConfig
-from redqueen.domains.code.examples import EXAMPLES, SEEDS, TRACES, Trace
+from redqueen.domains.code.examples import EXAMPLES, SEEDS
 from redqueen.domains.domain import ParsedProposal, Words
-from redqueen.domains.frames import ANSWER, END, hint
+from redqueen.domains.frames import END, hint
 from redqueen.records import Task
 from redqueen_sandbox.literals import LiteralError, canonical_args
 
 FEWEST_SHOWN = 4
 """Programs in a proposal prompt at least: where a buffer has fewer, the first of our own fill up (ours)."""
 
-PAIRED = (0, 2, 6)
-"""The examples with several pairs each that induction shows: long ones, so few."""
+SHOWN = (0, 2, 6)
+"""The examples that solving and induction's proposals show, with several pairs each: long ones, so few."""
 
 NEWLINE = "\n"
 
@@ -55,38 +54,24 @@ def _propose_pairs(references: Sequence[Task], given: Task | None, terms: Verify
         raise ValueError("a code_f proposal needs a given program")
     shown = [
         f"{_code(task)}\n\n# {task.message}\n" + "".join(f"f({i})\n" for i in task.inputs[: terms.num_inputs]) + END
-        for task in (EXAMPLES[i] for i in PAIRED)
+        for task in (EXAMPLES[i] for i in SHOWN)
     ]
     return "\n".join([*shown, f"{_code(given)}\n\n#"])
 
 
-def _solve_output(task: Task, traced: bool) -> str:
-    shown = [
-        f"{_code(one)}\n\n{_call(one)}{_thought(trace.forward) if traced else ' == '}{one.outputs[0]}\n{END}\n"
-        for one, trace in _examples()
-    ]
-    return "".join(shown) + f"{_code(task)}\n\n{_call(task)}" + ("" if traced else " ==")
+def _solve_output(task: Task) -> str:
+    shown = [f"{_code(one)}\n\n{_call(one)} == {one.outputs[0]}\n{END}\n" for one in (EXAMPLES[i] for i in SHOWN)]
+    return "".join(shown) + f"{_code(task)}\n\n{_call(task)} =="
 
 
-def _solve_input(task: Task, traced: bool) -> str:
-    shown = [
-        f"{_code(one)}\n\n# {one.outputs[0]}{_thought(trace.back) if traced else NEWLINE}{_call(one)}\n{END}\n"
-        for one, trace in _examples()
-    ]
-    return "".join(shown) + f"{_code(task)}\n\n# {task.outputs[0]}" + ("" if traced else "\nf")
+def _solve_input(task: Task) -> str:
+    shown = [f"{_code(one)}\n\n# {one.outputs[0]}\n{_call(one)}\n{END}\n" for one in (EXAMPLES[i] for i in SHOWN)]
+    return "".join(shown) + f"{_code(task)}\n\n# {task.outputs[0]}\nf"
 
 
 def _solve_program(task: Task) -> str:
-    shown = [_pairs(EXAMPLES[i], task.num_shown) + f"{_code(EXAMPLES[i])}\n{END}\n" for i in PAIRED]
+    shown = [_pairs(EXAMPLES[i], task.num_shown) + f"{_code(EXAMPLES[i])}\n{END}\n" for i in SHOWN]
     return "".join(shown) + _pairs(task, task.num_shown) + "def f"
-
-
-def _examples() -> list[tuple[Task, Trace]]:
-    return [(EXAMPLES[i], trace) for i, trace in TRACES.items()]
-
-
-def _thought(text: str) -> str:
-    return f"\n# {text}{ANSWER}"
 
 
 def _code(task: Task) -> str:
@@ -153,15 +138,6 @@ def _read_answered_program(answer: str) -> str:
     return f"def f{answer}".strip("\n") + "\n"
 
 
-def words(traced: bool) -> tuple[Words, Words, Words]:
-    """Return the words of deduction, abduction and induction; ``traced``: with reasoning before the answers."""
-    output, source = partial(_solve_output, traced=traced), partial(_solve_input, traced=traced)
-    return (
-        Words(partial(_propose_program, "output"), output, _read_program, str.strip),
-        Words(partial(_propose_program, "input"), source, _read_program, _read_input),
-        Words(_propose_pairs, _solve_program, _read_pairs, _read_answered_program, has_thoughts=False),
-    )
-
-
-DEDUCTION, ABDUCTION, INDUCTION = words(traced=False)
-TRACED_DEDUCTION, TRACED_ABDUCTION, TRACED_INDUCTION = words(traced=True)
+DEDUCTION = Words(partial(_propose_program, "output"), _solve_output, _read_program, str.strip)
+ABDUCTION = Words(partial(_propose_program, "input"), _solve_input, _read_program, _read_input)
+INDUCTION = Words(_propose_pairs, _solve_program, _read_pairs, _read_answered_program, has_thoughts=False)
