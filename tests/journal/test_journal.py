@@ -69,7 +69,7 @@ def new_journal(path: Path, num_steps: int) -> Journal:
     journal = Journal.create(path, RUN)
     with journal.step(0) as tx:
         tx.add_individuals([TEACHER, STUDENT])
-        tx.add_evaluations([EvaluationRecord("base", "frozen", "all", "all", "sampled", 400, 0.41, 0.36, 0.46)])
+        tx.add_evaluations([EvaluationRecord("base", "all", "all", "sampled", 400, 0.41, 0.36, 0.46)])
     for step in range(1, num_steps + 1):
         write_step(journal, step)
     return journal
@@ -196,7 +196,7 @@ def test_an_evaluation_that_is_made_up_for_twice_stands_there_once_with_its_metr
     with new_journal(tmp_path / "j.sqlite", 1) as journal:
         before = read.metric_series(journal)
         for chosen, score in (("S1", 0.4), ("merged", 0.5)):
-            records = [EvaluationRecord("product", "mini", "all", "all", "greedy", 12, score, 0.3, 0.6)]
+            records = [EvaluationRecord("product", "all", "all", "greedy", 12, score, 0.3, 0.6)]
             metrics = {"product/share/S1": score, f"product/chosen/{chosen}": 1.0}
             journal.set_evaluations(1, records, metrics)
         assert [row["mean_frac"] for row in read.evaluations(journal) if row["step"] == 1] == [0.5]

@@ -264,7 +264,6 @@ def evaluate(rng: np.random.Generator, individual: str, mean: float, num_strata:
                 records.append(
                     EvaluationRecord(
                         individual,
-                        "held-out",
                         stratum,
                         kind,
                         mode,

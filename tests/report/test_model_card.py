@@ -83,12 +83,12 @@ def test_the_product_of_an_end_that_was_left_behind_lends_its_score_to_no_later_
     with Journal.open(run / JOURNAL) as journal:
         with journal.step(6) as writer:
             writer.add_metrics({f"{CHOSEN}{DISTILLED}": 1.0})
-            writer.add_evaluations([EvaluationRecord("product", "s", "all", "all", "greedy", 12, 0.5, 0.4, 0.6)])
+            writer.add_evaluations([EvaluationRecord("product", "all", "all", "greedy", 12, 0.5, 0.4, 0.6)])
         with journal.step(7) as writer:
             writer.add_metrics({"solve/rate": 0.5})
     base = BaseIdentity("owner/base", "")
     card = model_card(run, CONFIG, DISTILLED, base, merged=False, step=6, folder="out")
-    assert "| product | s | greedy | 6 | 12 | 50.0 % |" in card and 'folder = "out"' in card
+    assert "| product | greedy | 6 | 12 | 50.0 % |" in card and 'folder = "out"' in card
     assert "| product |" not in model_card(run, CONFIG, DISTILLED, base, merged=False, step=7, folder="out")
 
 

@@ -226,7 +226,7 @@ def test_a_new_step_a_resume_that_replays_one_and_a_product_that_was_owed_are_se
         with journal.step(5) as tx:
             tx.add_metrics({"solve/rate": 0.75})
         assert last_rate() == [5, 0.75]
-        score = EvaluationRecord(PRODUCT, "held-out", "all", "all", "greedy", 10, 0.8125, 0.5, 0.9)
+        score = EvaluationRecord(PRODUCT, "all", "all", "greedy", 10, 0.8125, 0.5, 0.9)
         journal.set_evaluations(5, [score], {f"{CHOSEN}S1": 1.0})
     assert "81.2" in client.get("/run/run").text
 

@@ -43,7 +43,7 @@ def run_with(
                 tx.add_tasks([TaskRecord(task, measured(3 + step, 1, 1, 1), "same" if repeat else str(step))])
                 if step == num_steps:
                     tx.add_evaluations(
-                        EvaluationRecord(who, "held-out", "all", "all", mode, 1200, *score)  # type: ignore[arg-type]
+                        EvaluationRecord(who, "all", "all", mode, 1200, *score)  # type: ignore[arg-type]
                         for who, score in scores.items()
                     )
     return read_run(folder)
@@ -104,7 +104,7 @@ def test_without_a_control_a_product_is_compared_with_the_base(tmp_path: Path) -
 def test_the_sentence_has_both_numbers_with_their_intervals(tmp_path: Path) -> None:
     view = run_with(tmp_path, {"base": BASE, "students": (0.5, 0.48, 0.52), "change": (0.08, 0.06, 0.1)})
     assert tell(view).sentences[0] == (
-        "The students' mean, sampled, solves 50.0 % (48.0 to 52.0) of the frozen suite 'held-out' "
+        "The students' mean, sampled, solves 50.0 % (48.0 to 52.0) of the frozen suite "
         "after step 20, the base model 42.0 % (40.0 to 44.0): better. Paired item by item the change is +8.0 points "
         "(+6.0 to +10.0)."
     )
@@ -126,7 +126,7 @@ def test_without_a_row_for_the_mean_the_members_are_averaged_with_their_interval
     with Journal.create(tmp_path / JOURNAL, RunRecord("r", "1T+2S", 3)) as journal, journal.step(0) as tx:
         tx.add_individuals(founders(1, 2))
         scores = {"base": BASE, "S1": (0.5, 0.46, 0.54), "S2": (0.6, 0.58, 0.62)}
-        tx.add_evaluations(EvaluationRecord(who, "x", "all", "all", "greedy", 9, *s) for who, s in scores.items())
+        tx.add_evaluations(EvaluationRecord(who, "all", "all", "greedy", 9, *s) for who, s in scores.items())
     [comparison] = comparisons(read_run(tmp_path))
     assert (comparison.members.mean, comparison.members.low, comparison.members.high) == pytest.approx(
         (0.55, 0.52, 0.58)
@@ -267,8 +267,8 @@ def test_better_in_one_mode_and_worse_in_the_other_is_mixed_and_each_standing_ha
         kept = [(row["individual"], (row["mean_frac"], row["low_frac"], row["high_frac"])) for row in old]
         journal.set_evaluations(
             20,
-            [EvaluationRecord(who, "s", "all", "all", "greedy", 9, *score) for who, score in kept]
-            + [EvaluationRecord(who, "s", "all", "all", "sampled", 9, *score) for who, score in rows],
+            [EvaluationRecord(who, "all", "all", "greedy", 9, *score) for who, score in kept]
+            + [EvaluationRecord(who, "all", "all", "sampled", 9, *score) for who, score in rows],
         )
     assert tell(read_run(tmp_path)).standing == "mixed"
     assert len(set(MARKS.values())) == len(MARKS)
@@ -327,7 +327,7 @@ def test_the_result_of_a_run_is_told_in_lines_with_intervals_and_a_verdict(tmp_p
         writer.add_metrics({f"{CHOSEN}distilled": 1.0})
         for mode in gains:
             for name, score in {**rows, "gain": gains[mode]}.items():
-                writer.add_evaluations([EvaluationRecord(name, "s", "all", "all", mode, 12, *score)])
+                writer.add_evaluations([EvaluationRecord(name, "all", "all", mode, 12, *score)])
     assert result_lines(read_run(run)) == [
         f"held-out tasks solved, {mode}: base 40.0 % (38.0 to 42.0), control 41.0 % (40.0 to 43.0), "
         "product 50.0 % (48.0 to 52.0)"
@@ -346,6 +346,6 @@ def test_a_product_that_is_not_better_is_called_so_with_what_to_try(
     with Journal.open(run / JOURNAL) as journal, journal.step(2) as writer:
         writer.add_metrics({f"{CHOSEN}distilled": 1.0})
         rows = {"base": (0.4, 0.38, 0.42), "product": (0.4, 0.38, 0.42), "gain": gain}
-        writer.add_evaluations(EvaluationRecord(n, "s", "all", "all", "greedy", 12, *row) for n, row in rows.items())
+        writer.add_evaluations(EvaluationRecord(n, "all", "all", "greedy", 12, *row) for n, row in rows.items())
     *_, last = result_lines(read_run(run))
     assert last.startswith("no measurable gain: ") and "continue the run for more steps" in last

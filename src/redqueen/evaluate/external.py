@@ -30,7 +30,6 @@ from redqueen.journal.schema import ALL, CHANGE, GAIN, STUDENTS, EvaluationRecor
 from redqueen.records import BASE_SLOT, Individual
 from redqueen.streams import Streams
 
-SUITE = "mini"
 EVALUATION_SEED = 20_260_101
 """Sampling on the suite uses one seed at every step and in every run: one adapter in one slot draws the same again.
 Requests' seeds depend on the slot too, and what a draw gives on the prompt: sampled scores of two members, or of base
@@ -240,14 +239,13 @@ def _difference_record(name: str, a: Score, b: Score, items: Sequence[Item]) -> 
     """Return the row of mean(a - b) over the items, with its 95 % interval; both scores are of one mode."""
     mean = float(np.nanmean(np.array(a.item_means) - np.array(b.item_means)))
     low, high = difference(a, b, items, EVALUATION_SEED)
-    return EvaluationRecord(name, SUITE, ALL, ALL, a.mode, len(items), mean, low, high)
+    return EvaluationRecord(name, ALL, ALL, a.mode, len(items), mean, low, high)
 
 
 def _records(name: str, score_: Score) -> list[EvaluationRecord]:
     return [
         EvaluationRecord(
             individual=name,
-            suite=SUITE,
             stratum=stratum,
             kind=kind,
             mode=score_.mode,

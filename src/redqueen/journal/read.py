@@ -205,7 +205,7 @@ def meetings(journal: Reader) -> list[Row]:
 
 def evaluations(journal: Reader) -> list[Row]:
     """Return all external fitness rows in the order of steps."""
-    return journal.query("SELECT * FROM evaluation ORDER BY step, individual, suite, stratum, kind, mode")
+    return journal.query("SELECT * FROM evaluation ORDER BY step, individual, stratum, kind, mode")
 
 
 def tasks_of_step(journal: Reader, step: int) -> list[Row]:

@@ -154,11 +154,11 @@ CREATE INDEX rating_individual ON rating (individual);
 
 CREATE TABLE evaluation (
     step INTEGER NOT NULL REFERENCES step ON DELETE CASCADE,
-    individual TEXT NOT NULL, suite TEXT NOT NULL, stratum TEXT NOT NULL, kind TEXT NOT NULL,
+    individual TEXT NOT NULL, stratum TEXT NOT NULL, kind TEXT NOT NULL,
     mode TEXT NOT NULL CHECK (mode IN ('sampled', 'greedy')),
     num_items INTEGER NOT NULL, mean_frac REAL, low_frac REAL, high_frac REAL,
     thought_frac REAL, mean_tokens REAL,
-    PRIMARY KEY (step, individual, suite, stratum, kind, mode)
+    PRIMARY KEY (step, individual, stratum, kind, mode)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE timing (
@@ -266,7 +266,6 @@ class EvaluationRecord:
     """
 
     individual: str
-    suite: str
     stratum: str
     kind: str
     mode: Literal["sampled", "greedy"]

@@ -306,7 +306,7 @@ CHOICES = {name: frozenset(ast.literal_eval(f"({values},)")) for name, values in
 NAMES = frozenset(
     {
         "id", "name", "arm", "operator", "child", "replaced", "parent", "member", "individual", "teacher", "student",
-        "suite", "stratum", "kind", "phase", "verdict", "protection", "rng_seed",
+        "stratum", "kind", "phase", "verdict", "protection", "rng_seed",
     }
 )  # fmt: skip
 PATTERNS = {"rng_seed": r"-?[0-9]{1,100}", "kind": r"[A-Za-z][A-Za-z0-9_]{0,63}"}

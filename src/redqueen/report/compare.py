@@ -175,9 +175,8 @@ def _overlay(views: Sequence[RunView], colors: Sequence[int], name: str) -> Figu
 
 def _fitness_over_time(views: Sequence[RunView], colors: Sequence[int], mode: str) -> Figure | None:
     drawn = [
-        (at, mean_line(view, suite, mode, color, 0, view.label))
+        (at, mean_line(view, mode, color, 0, view.label))
         for at, (view, color) in enumerate(zip(views, colors, strict=True))
-        for suite in view.suites[:1]
     ]
     series = [_marked(part, at) for at, part in drawn if part is not None]
     text = f"Mean over the members that solve ({mode}) with its 95 % interval over the items as a band."

@@ -46,10 +46,9 @@ def verdict_of(change: Score) -> Verdict:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The base model (or its control) and the members' mean (or the run's product) on one suite in one mode, after
-    ``step``; ``who`` is compared with ``against``."""
+    """The base model (or its control) and the members' mean (or the run's product) in one mode, after ``step``;
+    ``who`` is compared with ``against``."""
 
-    suite: str
     mode: str
     step: int
     base: Score
@@ -77,68 +76,64 @@ def solvers_word(view: RunView) -> str:
 
 
 def comparisons(view: RunView) -> list[Comparison]:
-    """Return the aggregate comparison of the last evaluation for every suite and mode that has a base and members."""
+    """Return the aggregate comparison of the last evaluation for every mode that has a base and members."""
     found = []
-    for suite in view.suites:
-        step = last_evaluated_step(view, suite)
-        for mode in MODES:
-            base, members = latest_score(view, BASE, suite, mode), mean_score(view, step, suite, mode)
-            if base is not None and members is not None and step is not None:
-                change = score_at(view, step, CHANGE, suite, mode)
-                found.append(Comparison(suite, mode, step, base, members, change))
+    step = last_evaluated_step(view)
+    for mode in MODES:
+        base, members = latest_score(view, BASE, mode), mean_score(view, step, mode)
+        if base is not None and members is not None and step is not None:
+            found.append(Comparison(mode, step, base, members, score_at(view, step, CHANGE, mode)))
     return found
 
 
 def outcomes(view: RunView) -> list[Comparison]:
-    """Return what the run came to, by suite and mode: its product against the better of base and control; of a run
+    """Return what the run came to, by mode: its product against the better of base and control; of a run
     without a product the members against the base."""
     found: list[Comparison] = []
-    for suite in view.suites:
-        step = last_evaluated_step(view, suite)
-        for mode in MODES:
-            product = product_score(view, suite, mode)
-            base, control = (latest_score(view, name, suite, mode) for name in (BASE, CONTROL))
-            if step is None or product is None or base is None:
-                continue
-            best, against = base, BASE
-            if control is not None and control.mean > base.mean:
-                best, against = control, CONTROL
-            gain = score_at(view, view.last_step, GAIN, suite, mode)
-            found.append(Comparison(suite, mode, step, best, product, gain, "product", against))
+    step = last_evaluated_step(view)
+    for mode in MODES:
+        product = product_score(view, mode)
+        base, control = (latest_score(view, name, mode) for name in (BASE, CONTROL))
+        if step is None or product is None or base is None:
+            continue
+        best, against = base, BASE
+        if control is not None and control.mean > base.mean:
+            best, against = control, CONTROL
+        gain = score_at(view, view.last_step, GAIN, mode)
+        found.append(Comparison(mode, step, best, product, gain, "product", against))
     return found or comparisons(view)
 
 
-def last_evaluated_step(view: RunView, suite: str) -> int | None:
-    """Return the last step after which members (not only the base) were scored on the suite."""
-    return max(evaluated_steps(view, suite), default=None)
+def last_evaluated_step(view: RunView) -> int | None:
+    """Return the last step after which members (not only the base) were scored."""
+    return max(evaluated_steps(view), default=None)
 
 
-def evaluated_steps(view: RunView, suite: str) -> list[int]:
-    """Return the steps after which members were scored on the suite, in order."""
-    rows = (row for row in view.evaluations if row["suite"] == suite and row["individual"] not in (BASE, CONTROL))
-    return sorted({row["step"] for row in rows})
+def evaluated_steps(view: RunView) -> list[int]:
+    """Return the steps after which members were scored, in order."""
+    return sorted({row["step"] for row in view.evaluations if row["individual"] not in (BASE, CONTROL)})
 
 
-def product_score(view: RunView, suite: str, mode: str) -> Score | None:
+def product_score(view: RunView, mode: str) -> Score | None:
     """Return the aggregate score of the product that was chosen after the run's last step; a run that has gone on from
     an earlier end has none."""
-    return score_at(view, view.last_step, PRODUCT, suite, mode)
+    return score_at(view, view.last_step, PRODUCT, mode)
 
 
-def latest_score(view: RunView, individual: str, suite: str, mode: str, kind: str = ALL) -> Score | None:
+def latest_score(view: RunView, individual: str, mode: str, kind: str = ALL) -> Score | None:
     """Return the score of a member, the base or the control at the last evaluation that has one."""
-    rows = [row for row in _part(view, suite, mode, kind) if row["individual"] == individual]
+    rows = [row for row in _part(view, mode, kind) if row["individual"] == individual]
     return _score(rows[-1]) if rows else None
 
 
-def mean_score(view: RunView, step: int | None, suite: str, mode: str, kind: str = ALL) -> Score | None:
+def mean_score(view: RunView, step: int | None, mode: str, kind: str = ALL) -> Score | None:
     """Return the mean over the solving members after ``step``.
 
     The journal's own row for the mean is taken when it is there, for its interval knows that the members answered the
     same items. Without it the members' means, lows and highs are averaged: an interval that is right if their errors
     go together entirely, and too wide otherwise.
     """
-    rows = [row for row in _part(view, suite, mode, kind) if row["step"] == step]
+    rows = [row for row in _part(view, mode, kind) if row["step"] == step]
     whole = [_score(row) for row in rows if row["individual"] == STUDENTS]
     if whole:
         return whole[0]
@@ -149,14 +144,14 @@ def mean_score(view: RunView, step: int | None, suite: str, mode: str, kind: str
     return Score(*map(fmean, zip(*((s.mean, s.low, s.high) for s in scores), strict=True)))
 
 
-def score_at(view: RunView, step: int, name: str, suite: str, mode: str) -> Score | None:
+def score_at(view: RunView, step: int, name: str, mode: str) -> Score | None:
     """Return the aggregate score of a member, or of ``change``, ``gain`` or ``product``, after ``step``."""
-    rows = [row for row in _part(view, suite, mode, ALL) if row["step"] == step and row["individual"] == name]
+    rows = [row for row in _part(view, mode, ALL) if row["step"] == step and row["individual"] == name]
     return _score(rows[0]) if rows else None
 
 
-def _part(view: RunView, suite: str, mode: str, kind: str) -> list[Row]:
-    return view.scores.get((suite, mode, kind), [])
+def _part(view: RunView, mode: str, kind: str) -> list[Row]:
+    return view.scores.get((mode, kind), [])
 
 
 def _score(row: Row) -> Score | None:

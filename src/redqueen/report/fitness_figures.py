@@ -23,18 +23,13 @@ BASE_COLOR = "quiet"
 
 
 def fitness_figures(view: RunView) -> list[Figure | None]:
-    """Return the figures of external fitness for every suite of the run."""
-    several = len(view.suites) > 1
-    return [
-        make(view, suite, f"{suite}-" if several else "", f" ({suite})" if several else "")
-        for suite in view.suites
-        for make in (_over_time, _by_kind)
-    ]
+    """Return the figures of external fitness."""
+    return [_over_time(view), _by_kind(view)]
 
 
-def mean_line(view: RunView, suite: str, mode: str, color: int | str, dash: int, name: str) -> Line | None:
+def mean_line(view: RunView, mode: str, color: int | str, dash: int, name: str) -> Line | None:
     """Return the solving members' mean over the steps with its interval as a band."""
-    scores = [(step, mean_score(view, step, suite, mode)) for step in evaluated_steps(view, suite)]
+    scores = [(step, mean_score(view, step, mode)) for step in evaluated_steps(view)]
     known = [(step, score) for step, score in scores if score is not None]
     if not known:
         return None
@@ -43,17 +38,16 @@ def mean_line(view: RunView, suite: str, mode: str, color: int | str, dash: int,
     return {**drawn, "bands": [band], "dots": True}
 
 
-def _over_time(view: RunView, suite: str, prefix: str, suffix: str) -> Figure | None:
+def _over_time(view: RunView) -> Figure | None:
     series = []
     for at, mode in enumerate(MODES):
-        base = latest_score(view, BASE, suite, mode)
+        base = latest_score(view, BASE, mode)
         if base is not None:
             flat = [[0, base.low, base.high], [view.last_step, base.low, base.high]]
             drawn = line(f"base, {mode}", [(0, base.mean), (view.last_step, base.mean)], BASE_COLOR, 1 + at, 1.5)
             series.append({**drawn, "bands": [flat]})
-        mean = mean_line(
-            view, suite, mode, MODE_COLORS[mode], 0 if mode == "sampled" else 1, f"{solvers_word(view)}, {mode}"
-        )
+        dash = 0 if mode == "sampled" else 1
+        mean = mean_line(view, mode, MODE_COLORS[mode], dash, f"{solvers_word(view)}, {mode}")
         series += [] if mean is None else [mean]
     if not any(part["color"] != BASE_COLOR for part in series):
         return None
@@ -63,18 +57,18 @@ def _over_time(view: RunView, suite: str, prefix: str, suffix: str) -> Figure | 
         "by the bands alone only where the run has no pairs."
     )
     chart = {"type": "lines", "series": series}
-    return Figure(f"{prefix}fitness-time", f"External fitness over time{suffix}", UNIT, text, chart)
+    return Figure("fitness-time", "External fitness over time", UNIT, text, chart)
 
 
-def _by_kind(view: RunView, suite: str, prefix: str, suffix: str) -> Figure | None:
-    kinds = in_order(row["kind"] for row in view.evaluations if row["suite"] == suite and row["kind"] != ALL)
-    step = last_evaluated_step(view, suite)
+def _by_kind(view: RunView) -> Figure | None:
+    kinds = in_order(row["kind"] for row in view.evaluations if row["kind"] != ALL)
+    step = last_evaluated_step(view)
     if step is None or not kinds:
         return None
     series = []
     for mode in MODES:
-        base = [latest_score(view, BASE, suite, mode, kind) for kind in kinds]
-        mean = [mean_score(view, step, suite, mode, kind) for kind in kinds]
+        base = [latest_score(view, BASE, mode, kind) for kind in kinds]
+        mean = [mean_score(view, step, mode, kind) for kind in kinds]
         series += [
             {**dots(f"base, {mode}", mode, base), "hollow": True},
             dots(f"{solvers_word(view)}, {mode}", mode, mean),
@@ -82,7 +76,7 @@ def _by_kind(view: RunView, suite: str, prefix: str, suffix: str) -> Figure | No
     present = [part for part in series if any(part["values"])]
     text = "Base model (hollow) and the solving members' mean (filled) by kind of task, with 95 % intervals."
     chart = {"type": "dots", "categories": kinds, "series": present}
-    figure = Figure(f"{prefix}fitness-kinds", f"By kind{suffix}", UNIT, text, chart, tall=len(kinds) > 4)
+    figure = Figure("fitness-kinds", "By kind", UNIT, text, chart, tall=len(kinds) > 4)
     return figure if present else None
 
 

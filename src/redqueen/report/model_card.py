@@ -187,11 +187,10 @@ def _lineage_text(waiting: list[str], members: dict[str, Row], births: dict[str,
 def _fitness_text(scores: Sequence[Row]) -> str:
     if not scores:
         return "Not measured."
-    last = {(row["individual"], row["suite"], row["mode"]): row for row in scores}
+    last = {(row["individual"], row["mode"]): row for row in scores}
     rows = [
         [
             {BASE: "the base", CONTROL: "the base with every thought begun"}.get(row["individual"], row["individual"]),
-            row["suite"],
             row["mode"],
             str(row["step"]),
             str(row["num_items"]),
@@ -201,7 +200,7 @@ def _fitness_text(scores: Sequence[Row]) -> str:
         for row in last.values()
     ]
     note = "Held-out items; members were never selected on them. Intervals are 95 % over the items."
-    return f"{note}\n\n{markdown_table(['who', 'suite', 'mode', 'step', 'items', 'right', 'interval'], rows)}"
+    return f"{note}\n\n{markdown_table(['who', 'mode', 'step', 'items', 'right', 'interval'], rows)}"
 
 
 def _percent(frac: float | None) -> str:

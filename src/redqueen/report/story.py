@@ -84,14 +84,13 @@ Entries = dict[str, list[Score | None]]
 
 
 def _entries(view: RunView) -> Entries:
-    """Return the scores on the suite's last evaluation (of the first suite by name, when there are several)."""
-    suite = next(iter(view.suites), "")
-    step = last_evaluated_step(view, suite)
+    """Return the scores of the last evaluation."""
+    step = last_evaluated_step(view)
     found: Entries = {
-        BASE: [latest_score(view, BASE, suite, mode) for mode in MODES],
-        CONTROL: [latest_score(view, CONTROL, suite, mode) for mode in MODES],
-        solvers_word(view): [None if step is None else mean_score(view, step, suite, mode) for mode in MODES],
-        PRODUCT: [product_score(view, suite, mode) for mode in MODES],
+        BASE: [latest_score(view, BASE, mode) for mode in MODES],
+        CONTROL: [latest_score(view, CONTROL, mode) for mode in MODES],
+        solvers_word(view): [None if step is None else mean_score(view, step, mode) for mode in MODES],
+        PRODUCT: [product_score(view, mode) for mode in MODES],
     }
     return {name: scores for name, scores in found.items() if any(scores)}
 
@@ -190,7 +189,7 @@ def _fitness_sentence(view: RunView, comparison: Comparison) -> str:
     if comparison.change is not None:
         why = f". Paired item by item the change is {comparison.change.points}"
     return (
-        f"{who}, {how}, solves {comparison.members} of the frozen suite {comparison.suite!r} after step "
+        f"{who}, {how}, solves {comparison.members} of the frozen suite after step "
         f"{comparison.step}, {_AGAINST[comparison.against]} {comparison.base}: {claim}{why}."
     )
 

@@ -69,8 +69,7 @@ def member_rows(view: RunView, most: int = MAX_MEMBERS, skip: int = 0, living_on
     At most ``most`` rows, after the first ``skip``. Without ``living_only`` those that left follow, the latest first.
     """
     last_rating = {row["individual"]: row for row in view.ratings}
-    suite = next(iter(view.suites), "")
-    step = last_evaluated_step(view, suite)
+    step = last_evaluated_step(view)
     there = [m for m in view.individuals if m["left_step"] is None or not living_only]
     there.sort(
         key=lambda m: (
@@ -86,7 +85,7 @@ def member_rows(view: RunView, most: int = MAX_MEMBERS, skip: int = 0, living_on
         rated = [NOTHING, NOTHING] if view.ratings else []
         if rating is not None:
             rated = [f"{rating['mu']:.1f} ± {rating['sigma']:.1f}", f"{rating['fitness']:.1f}"]
-        scores = [None if step is None else score_at(view, step, member["id"], suite, mode) for mode in MODES]
+        scores = [None if step is None else score_at(view, step, member["id"], mode) for mode in MODES]
         external = [NOTHING if score is None else str(score) for score in scores]
         left = [] if living_only else [NOTHING if member["left_step"] is None else str(member["left_step"])]
         born = [str(member["born_step"]), *left, member["operator"]]

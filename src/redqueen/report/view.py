@@ -88,18 +88,13 @@ class RunView:
         """The name of each slot of the bank: its founder's, for children take slots over."""
         return {member["slot"]: member["id"] for member in reversed(self.individuals)}
 
-    @property
-    def suites(self) -> list[str]:
-        """The names of the suites that it was measured on."""
-        return sorted({row["suite"] for row in self.evaluations})
-
     @cached_property
-    def scores(self) -> dict[tuple[str, str, str], list[Row]]:
-        """The evaluations on all strata by suite, mode and kind."""
-        found: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    def scores(self) -> dict[tuple[str, str], list[Row]]:
+        """The evaluations on all strata by mode and kind."""
+        found: dict[tuple[str, str], list[Row]] = defaultdict(list)
         for row in self.evaluations:
             if row["stratum"] == ALL:
-                found[row["suite"], row["mode"], row["kind"]].append(row)
+                found[row["mode"], row["kind"]].append(row)
         return dict(found)
 
     def series(self, name: str) -> Series:
