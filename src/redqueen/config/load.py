@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pydantic import ValidationError, model_validator
 
@@ -240,27 +240,6 @@ def parse_config(data: dict[str, Any], source: str) -> Config:
         if any(fault.startswith(NO_SECTION) for fault in faults):
             faults.append(f"the sections are {', '.join(Config.model_fields)}")
         raise UserError(f"{source}: {'; '.join(faults)}") from None
-
-
-def parse_recorded(data: dict[str, Any], source: str, to_go_on: bool = False) -> Config:
-    """Validate the config that a run recorded, without fields that this version does not have.
-
-    ``to_go_on``: the run is to be resumed. Raises UserError as ``parse_config`` does, and for such a field where the
-    run is to be resumed.
-    """
-    kept, unknown = data, []
-    for section, field in Config.model_fields.items():
-        fields = data.get(section) if isinstance(data, dict) else None
-        model = cast(type[Section], field.annotation)
-        if isinstance(fields, dict):
-            unknown += [f"{section}.{name}" for name in fields.keys() - model.model_fields.keys()]
-            kept = kept | {section: {name: fields[name] for name in fields.keys() & model.model_fields.keys()}}
-    if to_go_on and unknown:
-        raise UserError(
-            f"{source} sets what this version of redqueen does not have, {', '.join(sorted(unknown))}: resume the run "
-            "with the version that began it, or begin a new run"
-        )
-    return parse_config(kept, source)
 
 
 def _explain(fault: Any, data: Any) -> str:
