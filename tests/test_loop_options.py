@@ -21,17 +21,17 @@ EVOLVING = {"enabled": True, "every_steps": 2, "replaced_frac": 0.5, "operators"
 # Fitness and replacement ---------------------------------------------------------------------------------------
 
 
-def test_by_payoff_the_student_that_solves_less_leaves_though_its_rating_is_the_better(table: Table) -> None:
+def test_by_reward_the_student_that_solves_less_leaves_though_its_rating_is_the_better(table: Table) -> None:
     def by_slot(prompt: str, slot: int, sample: int) -> str:
         return right(prompt, slot, sample) if slot == 2 else wrong(prompt, slot, sample)
 
-    state, engine = table.sit(config_of(evolve={**EVOLVING, "fitness": "payoff"}), Teacher(), by_slot)
+    state, engine = table.sit(config_of(evolve={**EVOLVING, "fitness": "reward"}), Teacher(), by_slot)
     strong = replace(state.individuals[3], rating=Rating(60.0, 1.0))
     state = replace(state, individuals=(*state.individuals[:3], strong))
     for _ in range(2):
         state, report = play_step(state, engine, Clock())
     assert [b.replaced for b in report.births if b.child.startswith("S")] == ["S2"]
-    assert state.scores["S1"] == (1.0, 1.0) and "S2" not in state.scores
+    assert state.rewards["S1"] == (1.0, 1.0) and "S2" not in state.rewards
 
 
 def test_by_rating_it_is_the_other_that_leaves(table: Table) -> None:
@@ -224,7 +224,7 @@ def test_with_every_option_on_a_game_taken_up_from_its_checkpoint_ends_like_the_
             **EVOLVING,
             "operators": ["M4"],
             "constants": {"M4": {"mutation_std": 0.1}},
-            "fitness": "payoff",
+            "fitness": "reward",
             "protected_steps": 3,
             "child_rating": "inherit",
         },

@@ -61,8 +61,8 @@ def test_a_state_comes_back_from_its_checkpoint_exactly() -> None:
     memory = remember(remember(TaskMemory(), [task], {task.id: 1 / 3}), [IDENTITY], {"seed": 0.1 + 0.2})
     hall, _ = admit(HallOfFame(2, 8), child, 12)
     buffer = TaskBuffer(64, (IDENTITY, task), ("one", "two"))
-    broken, scores = frozenset({"S1", "T2.10"}), {"S1": (1 / 3, 0.5)}
-    state = State(17, (child, founder), buffer, broken, scores, memory, hall)
+    broken, rewards = frozenset({"S1", "T2.10"}), {"S1": (1 / 3, 0.5)}
+    state = State(17, (child, founder), buffer, broken, memory, hall, rewards=rewards)
     plain = state_to_plain(state)
     read = state_from_plain(json.loads(json.dumps(plain)))
     assert read == state

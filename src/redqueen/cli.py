@@ -237,18 +237,19 @@ def export(
     run_dir: RunDir,
     out: Annotated[Path, typer.Option("--out", help="Folder to make.")],
     member: Annotated[
-        str, typer.Option("--member", help="A member of the newest checkpoint, e.g. S1; default: the run's product.")
+        str,
+        typer.Option(
+            "--member",
+            help="A member of the newest checkpoint, e.g. S1, or merged: the students' mean; default: the product.",
+        ),
     ] = "",
     merge: Annotated[bool, typer.Option("--merge", help="Write a whole model, the adapter merged into it.")] = False,
-    merged_students: Annotated[
-        bool, typer.Option("--merged-students", help="The mean of all students in delta space, not one member.")
-    ] = False,
     base_name: Annotated[str, typer.Option(help="Name of the base on the hub, for a run on a folder of it.")] = "",
 ) -> None:
     """Write the run's product, or a member, with its model card: a PEFT folder, or merged into the base."""
     from redqueen.commands.export import export_member
 
-    print(export_member(run_dir, member, out, merge, merged_students, base_name))
+    print(export_member(run_dir, member, out, merge, base_name))
     print(f"how to load and prompt it{' (pip install peft)' * (not merge)}: {out / 'README.md'}", file=sys.stderr)
 
 

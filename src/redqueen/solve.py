@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
@@ -156,21 +156,3 @@ def rated(members: Sequence[Individual], past: Sequence[Individual], games: Sequ
             ratings[teacher], ratings[student] = STANDARD.update(ratings[teacher], ratings[student], game.winner)
             ratings |= frozen
     return tuple(replace(member, rating=ratings[member.id]) for member in members)
-
-
-def add_latest_payoffs(
-    latest: Mapping[str, tuple[float, ...]], ids: Iterable[str], games: Sequence[Game], num_kept: int
-) -> dict[str, tuple[float, ...]]:
-    """Return the last ``num_kept`` payoffs in [0, 1] of each of ``ids``, in order of time.
-
-    A student's payoff is its solve rate in a game, a teacher's the complement.
-    """
-    result = {}
-    for name in ids:
-        payoffs = [
-            g.solve_frac if name == g.match.student else 1.0 - g.solve_frac
-            for g in games
-            if g.solve_frac is not None and name in (g.match.teacher, g.match.student)
-        ]
-        result[name] = (*latest.get(name, ()), *payoffs)[-num_kept:]
-    return result

@@ -42,7 +42,6 @@ class State:
     individuals: tuple[Individual, ...]
     buffer: TaskBuffer
     broken: Names = field(default_factory=frozenset)
-    scores: dict[str, tuple[float, ...]] = field(default_factory=dict)
     memory: TaskMemory = field(default_factory=TaskMemory)
     hall: HallOfFame = field(default_factory=HallOfFame)
     baselines: Baselines = field(default_factory=Baselines)
@@ -56,7 +55,7 @@ class State:
     @property
     def evidence(self) -> Evidence:
         """What fitness may be read from."""
-        return Evidence(self.scores, self.rewards, self.probes)
+        return Evidence(self.rewards, self.probes)
 
     @property
     def teachers(self) -> tuple[Individual, ...]:
@@ -97,7 +96,6 @@ class State:
             individuals=individuals,
             memory=keep_only(self.memory, living | past),
             baselines=self.baselines.keep_only(living | past),
-            scores={name: values for name, values in self.scores.items() if name in living},
             rewards={name: values for name, values in self.rewards.items() if name in living},
             probes={name: value for name, value in self.probes.items() if name in living},
             broken=self.broken & living,

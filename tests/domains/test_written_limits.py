@@ -13,7 +13,6 @@ TEXTS = [
     ("maths_formal", "1234" + "+1234" * 79 + "5", maths.MAX_CHARS),
     ("maths_formal", "x where x=" + "1234+" * 77 + "12345", maths.MAX_CHARS),
     ("logic_puzzle", (PUZZLE + ("\nA" + "+A" * 78 + ">B") * 2).ljust(logic.MAX_CHARS), logic.MAX_CHARS),
-    ("logic_minimal_puzzle", PUZZLE.ljust(logic.MAX_CHARS), logic.MAX_CHARS),
 ]
 
 

@@ -92,7 +92,7 @@ def test_the_embedded_suite_needs_no_file_and_reads_one_of_its_kind(tmp_path: Pa
 
 def test_the_suites_are_those_that_the_manual_lists() -> None:
     assert set(SUITES) == {
-        "mini", "maths", "logic", "logic_minimal", "cruxeval-o", "cruxeval-i", "humaneval", "humaneval+",
+        "mini", "maths", "logic", "cruxeval-o", "cruxeval-i", "humaneval", "humaneval+",
         "mbpp+", "livecodebench", "aime24", "aime25", "amc23", "math500", "minerva", "gsm8k", "olympiadbench", "tests",
     }  # fmt: skip
 

@@ -142,7 +142,6 @@ OF_DOMAINS = [
     ({"kind": "logic_puzzle", "code": "not a puzzle", "outputs": ["A = 1"], "answer": "A = 1"}, "the first line"),
     ({"kind": "logic_puzzle", "code": PUZZLE, "outputs": ["A is first"], "answer": "A is first"}, "A = 1, B = 2"),
     ({"kind": "logic_puzzle", "code": PUZZLE, "outputs": ["A = 2, B = 1"], "answer": "A = 2, B = 1"}, "fit the clues"),
-    ({"kind": "logic_minimal_puzzle", "outputs": ["A = 2, B = 1"], "answer": "A = 2, B = 1"}, "the first line"),
     ({"kind": "proof_lemma", "code": LEMMA, "output": "mp 1 2", "answer": "mp 1 2"}, "right"),
     ({"kind": "proof_lemma", "code": LEMMA, "output": "mp 1 2", "answer": "mp 2 1"}, "wrong"),
     ({"kind": "proof_lemma", "code": "no lemma", "outputs": ["mp 1 2"], "answer": "mp 1 2"}, "no |-"),

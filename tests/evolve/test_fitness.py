@@ -1,4 +1,4 @@
-"""Internal fitness: rating, payoff window, shelter for the young."""
+"""Internal fitness: rating, mean reward, shelter for the young."""
 
 import math
 
@@ -18,11 +18,11 @@ def test_fitness_is_the_rating_that_has_very_probably_been_reached() -> None:
     assert internal_fitness(members, Evidence(), 10, EvolveConfig()) == {"S0": 24, "S1": 25}
 
 
-def test_only_the_last_matches_count() -> None:
+def test_only_the_last_steps_count() -> None:
     assert by_late_mean({"S0": [1.0, 0.0, 0.5]}, num_kept=2)["S0"] == pytest.approx(0.25)
 
 
-def test_who_has_no_payoff_yet_is_neither_good_nor_bad() -> None:
+def test_who_has_no_reward_yet_is_neither_good_nor_bad() -> None:
     assert by_late_mean({"S0": [1.0], "S1": [0.5], "S2": []}, 5)["S2"] == pytest.approx(0.75)
     assert by_late_mean({"S0": [], "S1": []}, 5) == {"S0": 0.5, "S1": 0.5}
 
@@ -48,7 +48,7 @@ def test_the_config_says_what_selection_reads_and_each_role_is_measured_among_it
     people = [person("S0", 30, 2), person("S1", 28, 1, born_step=9), Individual("T0", "teacher", 1, Rating(50, 1))]
     scores = {"S0": (0.0, 1.0, 0.5), "T0": (0.25,)}
     assert internal_fitness(people, Evidence(scores), 10, EvolveConfig()) == {"S0": 24, "S1": 25, "T0": 47}
-    by_window = EvolveConfig(fitness="payoff", every_steps=2)
+    by_window = EvolveConfig(fitness="reward", every_steps=2)
     # S1 has not played: it gets the mean of the students, and the teacher has no part in that.
     assert internal_fitness(people, Evidence(scores), 10, by_window) == {"S0": 0.75, "S1": 0.75, "T0": 0.25}
     young = [*people[:1], person("S1", 10, 1, born_step=9), people[2]]
@@ -58,12 +58,10 @@ def test_the_config_says_what_selection_reads_and_each_role_is_measured_among_it
 
 def test_by_reward_a_teacher_that_nobody_can_solve_is_weaker_than_one_that_teaches() -> None:
     teachers = [Individual(name, "teacher", slot, Rating(25, 8)) for slot, name in enumerate(("T1", "T2"))]
-    # T1's tasks are solved by nobody: payoff 1, reward 0. T2's are solved half the time.
-    evidence = Evidence({"T1": (1.0, 1.0), "T2": (0.5, 0.5)}, {"T1": (-1.0, 0.0, 0.0), "T2": (0.0, 0.5, 0.25)})
-    by_payoff = internal_fitness(teachers, evidence, 10, EvolveConfig(fitness="payoff"))
-    by_reward = internal_fitness(teachers, evidence, 10, EvolveConfig(fitness="reward", every_steps=2))
-    assert by_payoff == {"T1": 1.0, "T2": 0.5}
-    assert by_reward == {"T1": 0.0, "T2": 0.375}
+    # T1's tasks are solved by nobody: it wins each match and earns 0. T2's are solved half the time.
+    evidence = Evidence({"T1": (-1.0, 0.0, 0.0), "T2": (0.0, 0.5, 0.25)})
+    found = internal_fitness(teachers, evidence, 10, EvolveConfig(fitness="reward", every_steps=2))
+    assert found == {"T1": 0.0, "T2": 0.375}
 
 
 def test_the_rank_of_who_left_is_its_place_by_reward() -> None:

@@ -39,7 +39,7 @@ def test_two_looks_at_the_same_tasks_are_compared_on_those_that_both_have_whole(
 
 def test_by_the_probe_students_are_judged_by_it_and_teachers_by_their_rewards() -> None:
     members = [student("S1"), student("S2"), student("S3"), Individual("T1", "teacher", 0, Rating(25, 8))]
-    evidence = Evidence({"S1": (0.1,), "T1": (0.9,)}, {"T1": (-1.0, 0.5)}, {"S1": 0.75, "S2": 0.25})
+    evidence = Evidence({"T1": (-1.0, 0.5)}, {"S1": 0.75, "S2": 0.25})
     found = internal_fitness(members, evidence, 10, EvolveConfig(fitness="probe"))
     assert found == {"S1": 0.75, "S2": 0.25, "S3": 0.5, "T1": -0.25}  # S3, unlooked at, is neither good nor bad
 

@@ -101,13 +101,13 @@ def test_a_run_that_wants_no_product_does_not_say_that_it_comes(tmp_path: Path, 
         export_member(run, "", tmp_path / "out")
 
 
-def test_without_a_name_the_product_is_exported_and_the_students_mean_by_its_flag(
+def test_without_a_name_the_product_is_exported_and_the_students_mean_by_its_name(
     quick_run: Path, tmp_path: Path
 ) -> None:
     with Journal.open(quick_run / JOURNAL, read_only=True):
         product = summary(read_run(quick_run))["product"]["name"]
     default, members = export_member(quick_run, "", tmp_path / "product"), students_of(quick_run)
-    mean = export_member(quick_run, "", tmp_path / "mean", merged_students=True)
+    mean = export_member(quick_run, MERGED, tmp_path / "mean")
     genotypes = [read_adapter(export_member(quick_run, m, tmp_path / m)).genotype for m in members]
     expected = mean_of(genotypes)
     for name, (a, b) in read_adapter(mean).genotype.factors.items():
@@ -170,11 +170,6 @@ def test_where_no_students_are_scored_base_and_product_are_and_reports_are_writt
     told = json.loads(json.dumps(summary(read_run(run))))
     assert told["members"] == {} and 0 <= told["product"]["greedy"]["mean"] <= 1
     report([run], None, "", "", as_json=False)
-
-
-def test_two_adapters_cannot_be_exported_at_once(quick_run: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="name two adapters"):
-        export_member(quick_run, "S1", tmp_path / "out", merged_students=True)
 
 
 def test_a_product_that_nothing_has_taught_is_said_to_be_the_base(

@@ -20,7 +20,7 @@ OPTIONS = (
     "learn.novelty_bonus=0.3",
     "learn.crowding_penalty=0.2",
     "learn.size_guard_frac=1.0",
-    "evolve.fitness=payoff",
+    "evolve.fitness=reward",
     "evolve.protected_steps=3",
     "evolve.child_rating=inherit",
     "evolve.constants={M1 = {mutation_std = 0.05}, M4 = {mutation_std = 0.05}}",

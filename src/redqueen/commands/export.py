@@ -56,23 +56,20 @@ class Opened:
     step: int
 
 
-def export_member(
-    run_dir: Path, member: str, out: Path, merge: bool = False, merged_students: bool = False, base_name: str = ""
-) -> Path:
-    """Write ``member`` ("": the run's product) as it is in the newest checkpoint, with its card; return the folder.
+def export_member(run_dir: Path, member: str, out: Path, merge: bool = False, base_name: str = "") -> Path:
+    """Write ``member`` ("": the run's product; merged: the mean of all students in delta space) as it is in the newest
+    checkpoint, with its card; return the folder.
 
-    With ``merged_students`` it is the mean of all students in delta space. Without ``merge`` a PEFT adapter:
-    adapter_config.json (rank, alpha, modules, the base's name) and adapter_model.safetensors (of each module A, (r,
-    in), and B, (out, r), as ``base_model.model.MODULE.lora_A.weight`` and ``lora_B``); the embedded base is written
-    beside them. ``base_name``: the base's name on the hub, where the run had it from a folder. With ``merge`` a model
-    with tokenizer, whose weights are W + dW rounded once to the base's own precision. Raises UserError for an unknown
-    member, a run without a product, or a folder that exists or cannot be written.
+    Without ``merge`` a PEFT adapter: adapter_config.json (rank, alpha, modules, the base's name) and
+    adapter_model.safetensors (of each module A, (r, in), and B, (out, r), as ``base_model.model.MODULE.lora_A.weight``
+    and ``lora_B``); the embedded base is written beside them. ``base_name``: the base's name on the hub, where the run
+    had it from a folder. With ``merge`` a model with tokenizer, whose weights are W + dW rounded once to the base's own
+    precision. Raises UserError for an unknown member, a run without a product, or a folder that exists or cannot be
+    written.
     """
     if out.exists():
         raise UserError(f"--out {out} exists already: choose a new folder")
-    if member and merged_students:
-        raise UserError("--member and --merged-students name two adapters: leave one of them out")
-    opened = open_member(run_dir, MERGED if merged_students else member)
+    opened = open_member(run_dir, member)
     name = opened.config.model.base
     known, genotype = identify_base(name), opened.genotype
     base = replace(known, name=base_name or known.name)
@@ -148,7 +145,7 @@ def _product(run_dir: Path, state: State, wanted: str) -> str:
         play_on = "" if wanted == "none" else f"play it to its end (`{command('resume', run_dir)}`), or "
         raise UserError(
             f"{run_dir} has no product after step {state.step}, that of its newest checkpoint (a run chooses one at "
-            f"its end): {play_on}choose one by --member, of {', '.join(state.by_id())}, or --merged-students"
+            f"its end): {play_on}choose one by --member, of {', '.join(state.by_id())}, {MERGED}"
         )
     return name
 

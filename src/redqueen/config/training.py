@@ -105,11 +105,11 @@ class EvolveConfig(Section):
     """Enabled operators, by id or as ``module:NAME`` of your own. Paper: these eight."""
     selection: Literal["truncation", "tournament", "rank"] = "truncation"
     """Parent selection. Paper: the fittest survivors. The other rules are ours."""
-    fitness: str = Field(default="rating", pattern=r"^(rating|payoff|reward|probe|[\w.]+:\w+)$")
-    """What selection reads. Paper: the rating's lower confidence bound. ``payoff`` and ``reward``, the means over the
-    last ``every_steps`` games or steps, are ours: a payoff counts an unsolved task as the teacher's win, its
-    reward does not. Under ``probe`` all students answer the same archived tasks, and teachers are judged by reward.
-    ``module:NAME`` is a function of yours from a member and the evidence to a number."""
+    fitness: str = Field(default="rating", pattern=r"^(rating|reward|probe|[\w.]+:\w+)$")
+    """What selection reads. Paper: the rating's lower confidence bound. ``reward``, the mean over the last
+    ``every_steps`` steps, is ours: a rating counts an unsolved task as the teacher's win, a reward does not. Under
+    ``probe`` all students answer the same archived tasks, and teachers are judged by reward. ``module:NAME`` is a
+    function of yours from a member and the evidence to a number."""
     probe_tasks: int = Field(default=64, ge=1)
     """Archived tasks that all students answer at the end of a generation under ``fitness = "probe"``. Ours: a tenth of
     what they answer in a generation."""

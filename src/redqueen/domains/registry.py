@@ -21,7 +21,7 @@ from redqueen.config import FILE_PREFIX, GYM_PREFIX, Config, ProposeConfig, Veri
 from redqueen.domains.code.kinds import CODE
 from redqueen.domains.domain import Domain, Grader, Item, Shown, TaskKind, Words
 from redqueen.domains.gym.kinds import KIND_PREFIX, gym_domain
-from redqueen.domains.logic.kinds import LOGIC, MINIMAL_LOGIC
+from redqueen.domains.logic.kinds import LOGIC
 from redqueen.domains.maths.kinds import MATHS
 from redqueen.domains.own import OWN_TASKS
 from redqueen.errors import UserError
@@ -46,7 +46,6 @@ DOMAINS: dict[str, Domain] = {
     CODE.name: CODE,
     MATHS.name: MATHS,
     LOGIC.name: LOGIC,
-    MINIMAL_LOGIC.name: MINIMAL_LOGIC,
 }
 """The domains that are loaded, by the name that ``propose.domains`` has for them. A new kind of task is a ``TaskKind``
 (``domain.py``; ``code/kinds.py`` has three) in the ``kinds`` of its ``Domain``, and the domain is added here."""

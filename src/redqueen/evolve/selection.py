@@ -27,10 +27,9 @@ from redqueen.records import Genes, Individual
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of members, by id: payoffs of late games and mean rewards of late steps, in order of time, and the
-    share of the latest probe that a student solved."""
+    """What is known of members, by id: mean rewards of late steps, in order of time, and the share of the latest probe
+    that a student solved."""
 
-    payoffs: Mapping[str, Sequence[float]] = field(default_factory=dict)
     rewards: Mapping[str, Sequence[float]] = field(default_factory=dict)
     probes: Mapping[str, float] = field(default_factory=dict)
 
@@ -60,8 +59,7 @@ def internal_fitness(
                 {m.id: (evidence.probes[m.id],) if m.id in evidence.probes else () for m in members}, 1
             )
         else:
-            late = evidence.payoffs if config.fitness == "payoff" else evidence.rewards
-            values = by_late_mean({m.id: late.get(m.id, ()) for m in members}, config.every_steps)
+            values = by_late_mean({m.id: evidence.rewards.get(m.id, ()) for m in members}, config.every_steps)
         fitness |= age_protected(values, members, step, config.protected_steps)
     return fitness
 
@@ -86,9 +84,8 @@ def finite_by(values: Mapping[str, object], source: str) -> dict[str, float]:
 def by_late_mean(series: Mapping[str, Sequence[float]], num_kept: int) -> dict[str, float]:
     """Fitness by id: the mean of the last ``num_kept`` >= 1 numbers, given in order of time.
 
-    A payoff is in [0, 1]: a student's solve rate, a teacher's 1 - s. A reward is in [-1, 1]. A member without any
-    number gets the mean of the others (0.5 when no member has any). Unlike a rating it ignores who the opponent
-    was. Source: ours.
+    A reward is in [-1, 1]. A member without any number gets the mean of the others (0.5 when no member has any). Unlike
+    a rating it ignores who the opponent was. Source: ours.
     """
     if num_kept < 1:
         raise ValueError("the window must hold at least one number")

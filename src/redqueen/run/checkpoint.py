@@ -58,7 +58,7 @@ class Checkpoint:
     """What was saved after ``step``, and what a resume restores: named tensors (on the CPU) and a plain state.
 
     The tensors are all members' factors, optimiser moments and step counts. The state is ``redqueen.state.State``
-    (members with ratings, task buffer, archive and memory, anchors, hall of fame, latest payoffs and rewards,
+    (members with ratings, task buffer, archive and memory, anchors, hall of fame, latest rewards,
     baselines, broken members, probes, verified answers, step of the last distillation) and the tracker's id. The
     journal is cut back to ``step`` (``Journal.truncate_after``). No random state is stored: every draw comes from a
     stream named by seed, step and purpose.

@@ -1,6 +1,6 @@
 """Puzzles that are none, answers that only look right: each is refused or graded right, in bounded time."""
 
-from redqueen.domains.logic.kinds import MINIMAL, PUZZLE
+from redqueen.domains.logic.kinds import PUZZLE
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import check, grade
 from redqueen.records import Candidate, Rejection, Task
@@ -212,12 +212,3 @@ def test_answers_that_only_look_right_are_wrong(verifier):
 def test_knights_may_be_named_so(verifier):
     answers = ["A = knight, B is knight", "A = knight, B = knave", "A = 1, B = 1"]
     assert [one.correct for one in grade([(KNIGHTS, answer) for answer in answers], verifier)] == [True, False, True]
-
-
-def test_a_minimal_puzzle_loses_its_needless_clues_from_the_last_one_up(verifier):
-    text = "order A B C\nA < B\nB < C\nA = 1\nC = 3"
-    (usual,) = check(candidates([text]), verifier)
-    (minimal,) = check(candidates([text], MINIMAL.name), verifier)
-    assert isinstance(usual, Task) and usual.code == text
-    assert isinstance(minimal, Task) and minimal.code == "order A B C\nA < B\nB < C"
-    assert usual.outputs == minimal.outputs == ("A = 1, B = 2, C = 3",)

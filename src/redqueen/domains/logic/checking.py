@@ -24,9 +24,7 @@ _PART = re.compile(r"([A-Za-z]{1,8})\s*(?:=|is)\s*([0-9]{1,4}|knight|knave)", re
 _KNIGHTS = {"knight": "1", "knave": "0"}
 
 
-def check_puzzle(
-    candidate: Candidate, rules: Rules, terms: VerifyConfig, wants_minimal: bool = False
-) -> Jobs[Task | Rejection]:
+def check_puzzle(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Jobs[Task | Rejection]:
     """Verify one candidate: our own parser reads it, z3 in the sandbox finds its solution and that there is no other.
 
     The solution is put into the clues once more here, by code that shares nothing with the solver.
@@ -36,8 +34,7 @@ def check_puzzle(
         read_puzzle(text)  # the limits hold for a puzzle as it is asked, blanks and all
     except PuzzleError as error:
         return Rejection(candidate, "syntax", str(error))
-    arguments = [text, "minimal"] if wants_minimal else [text]
-    run = yield from run_once(call_job("redqueen.domains.logic.smt", "judge", arguments, KILL_CPU_MS, rules))
+    run = yield from run_once(call_job("redqueen.domains.logic.smt", "judge", [text], KILL_CPU_MS, rules))
     verdict, *found = worker_verdict(run, ACCEPT_CPU_MS)
     if verdict != "ok":
         return Rejection(candidate, verdict, found[0])

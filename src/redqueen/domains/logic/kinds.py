@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,13 +36,6 @@ PUZZLE = TaskKind(
     size_class=measures.size_of,
     measure=measures.measure,
 )
-MINIMAL = replace(
-    PUZZLE,
-    name="logic_minimal_puzzle",
-    shown=replace(PUZZLE.shown, title="logic_minimal_puzzle (find the assignment; no clue is needless)"),
-    check=partial(check_puzzle, wants_minimal=True),
-)
-"""The same with every needless clue left out; its prompts are those of a puzzle."""
 
 
 def refuse(config: Config, format_name: str, num_proposals: Mapping[str, int]) -> None:
@@ -64,10 +55,5 @@ def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
     return task
 
 
-def _domain(name: str, kind: TaskKind) -> Domain:
-    seed = Task("seed", "seed", "", kind.name, SEED_PUZZLE, ("",), (SEED_ANSWER,))
-    return Domain(name, (kind,), seed, lambda: load_frozen(SUITES, kind.name), read_task, refuse)
-
-
-LOGIC, MINIMAL_LOGIC = _domain("logic", PUZZLE), _domain("logic_minimal", MINIMAL)
-"""Puzzles, and puzzles without needless clues: a domain of its own, so that it is used only when a config names it."""
+SEED = Task("seed", "seed", "", PUZZLE.name, SEED_PUZZLE, ("",), (SEED_ANSWER,))
+LOGIC = Domain("logic", (PUZZLE,), SEED, lambda: load_frozen(SUITES, PUZZLE.name), read_task, refuse)

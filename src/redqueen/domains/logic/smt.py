@@ -37,42 +37,26 @@ class _Refused(Exception):
     """Carries a verdict and its reason."""
 
 
-def judge(text: str, wanted: str = "", max_work: int = MAX_WORK) -> tuple[str, str, str]:
-    """Return ``("ok", puzzle, answer)``, or a verdict, its reason and "". The text is one that ``read_puzzle`` reads.
-
-    ``minimal`` leaves out every clue that the others make needless, the last ones first.
-    """
+def judge(text: str, max_work: int = MAX_WORK) -> tuple[str, str, str]:
+    """Return ``("ok", puzzle, answer)`` of a text that ``read_puzzle`` reads, or a verdict, its reason and ""."""
     puzzle = read_puzzle(text)
     try:
         model = _Model(puzzle, max_work)
         solution = model.one_solution()
-        if wanted == "minimal":
-            puzzle = _without_needless(puzzle, model)
     except _Refused as refusal:
         return refusal.args[0], refusal.args[1], ""
     return "ok", write_puzzle(puzzle), write_answer(puzzle, solution)
 
 
-def _without_needless(puzzle: Puzzle, model: _Model) -> Puzzle:
-    kept = list(range(len(puzzle.clues)))
-    for number in reversed(range(len(puzzle.clues))):
-        fewer = [other for other in kept if other != number]
-        if fewer and not model.has_other(fewer):
-            kept = fewer
-    return Puzzle(puzzle.sort, puzzle.groups, puzzle.low, puzzle.high, tuple(puzzle.clues[at] for at in kept))
-
-
 class _Model:
-    """A puzzle as constraints; each clue is switched on by an assumption."""
+    """A puzzle as constraints."""
 
     def __init__(self, puzzle: Puzzle, max_work: int) -> None:
-        self.puzzle = puzzle
         reach = max(puzzle.high, *(_reach(clue, puzzle.high) for clue in puzzle.clues))
         self.bits = reach.bit_length() + 2
         if self.bits > MAX_BITS:
             raise _Refused("too-large", "a clue multiplies to numbers that are too large")
         self.names = [z3.BitVec(f"v{at}", self.bits) for at in range(len(puzzle.names))]
-        self.switches = [z3.Bool(f"clue{at}") for at in range(len(puzzle.clues))]
         self.solver = z3.SolverFor("QF_FD")
         self.solver.set("rlimit", max_work)
         self.solver.set("ctrl_c", False)  # a handler of signals is what the sandbox refuses
@@ -80,26 +64,22 @@ class _Model:
             self.solver.add(name >= puzzle.low, name <= puzzle.high)
         for start, end in puzzle.spans():
             self.solver.add(z3.Distinct(*self.names[start:end]))
-        for switch, clue in zip(self.switches, puzzle.clues, strict=True):
-            self.solver.add(z3.Implies(switch, self._placed(clue)))
+        for clue in puzzle.clues:
+            self.solver.add(self._placed(clue))
 
     def one_solution(self) -> tuple[int, ...]:
         """Return the only solution; raises with a verdict when there is none or another one."""
-        if not self._is_possible(self.switches):
+        if not self._is_possible():
             raise _Refused("contradictory", "no assignment fits all clues")
         found = self.solver.model()
         values = tuple(found.eval(name, model_completion=True).as_signed_long() for name in self.names)
         self.solver.add(z3.Or(*(name != value for name, value in zip(self.names, values, strict=True))))
-        if self.has_other(list(range(len(self.switches)))):
+        if self._is_possible():
             raise _Refused("ambiguous", "more than one assignment fits all clues")
         return values
 
-    def has_other(self, clues: list[int]) -> bool:
-        """Return whether an assignment other than the solution fits these clues."""
-        return self._is_possible([self.switches[at] for at in clues])
-
-    def _is_possible(self, switches: list[Any]) -> bool:
-        answer = self.solver.check(*switches)
+    def _is_possible(self) -> bool:
+        answer = self.solver.check()
         if answer == z3.unknown:
             raise _Refused("timeout", "the solver gave up")
         return bool(answer == z3.sat)
@@ -139,7 +119,7 @@ def _warm_up() -> None:
         "number x y, 1 9\nx * y = 9\nx % 2 = 1\n|x - y| = 0",
         "knights A B\nA: not B or A",
     ):
-        judge(text, "minimal")
+        judge(text)
     judge("number x y z, 0 99\nx * y * z = x * x + y * y + 1", max_work=1_000)
 
 
