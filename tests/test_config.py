@@ -139,8 +139,9 @@ def test_a_kind_without_a_number_is_asked_as_often_as_each_and_a_later_override_
         return num_proposals(parse_config(data, "test").propose)
 
     assert of([], num_proposals={"code_o": 3, "code_f": 0}) == {"code_o": 3, "code_i": 8}
-    asked = of(["propose.num_proposals.code_o=5"], num_proposals={"code_o": 1, "code_i": 2}, num_of_each_kind=0)
-    assert asked == {"code_o": 5, "code_i": 2}
+    for override in ("propose.num_proposals.code_o=5", "propose.num_code_o=5"):  # as configs once had it
+        asked = of([override], num_proposals={"code_o": 1, "code_i": 2}, num_of_each_kind=0)
+        assert asked == {"code_o": 5, "code_i": 2}
 
 
 @pytest.mark.parametrize(

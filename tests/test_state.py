@@ -9,7 +9,7 @@ from redqueen.adapters.hall_of_fame import HallOfFame, admit
 from redqueen.config import Config, parse_config
 from redqueen.domains.code.kinds import IDENTITY
 from redqueen.errors import UserError
-from redqueen.propose.buffer import TaskBuffer, task_key
+from redqueen.propose.buffer import TaskArchive, TaskBuffer, task_key
 from redqueen.propose.curriculum import TaskMemory, remember
 from redqueen.records import Individual, Rating, Task
 from redqueen.state import State, initial_state, state_from_plain, state_to_plain
@@ -82,3 +82,15 @@ def test_a_state_of_another_version_is_refused_by_its_field(change: dict[str, ob
     plain = state_to_plain(initial_state(Config())) | change
     with pytest.raises(UserError, match=rf"another version of redqueen \({named}"):
         state_from_plain(plain)
+
+
+def test_a_state_of_an_earlier_version_is_read_without_the_fields_that_were_removed() -> None:
+    task = Task("1-T1-0", "T1", "S1", "code_o", "def f(a):\n    return a", ("1",), ("1",), "", 0)
+    state = replace(initial_state(Config()), archive=TaskArchive(8).add([task], {task.id: 0.5}, 1))
+    plain = json.loads(json.dumps(state_to_plain(state)))
+    plain |= {"payoff": {"decay_frac": 0.95, "cells": []}, "scores": {"S1": [0.5]}}
+    plain["archive"]["entries"][0]["last_look"] = 1
+    for individual in plain["individuals"]:
+        individual["genes"]["entropy_weight"] = 1.0
+        individual["domain_ratings"] = []
+    assert state_from_plain(plain) == state

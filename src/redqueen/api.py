@@ -15,7 +15,7 @@ from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from redqueen.config import Config, parse_config
+from redqueen.config import Config, parse_config, parse_recorded
 from redqueen.config import load_config as read_config
 from redqueen.display import counted, visible
 from redqueen.errors import UserError
@@ -166,7 +166,7 @@ class Run:
     @cached_property
     def config(self) -> Config:
         """The config in the journal. Raises UserError when it is from another version of redqueen."""
-        return parse_config(self._told, f"the config in the journal of {self.folder}")
+        return parse_recorded(self._told, f"the config in the journal of {self.folder}")
 
     @property
     def num_steps(self) -> int:

@@ -7,6 +7,7 @@ import errno
 import gzip
 import json
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -208,3 +209,14 @@ def apply_override(data: dict[str, Any], override: str) -> None:
         if not isinstance(section, dict):
             raise UserError(f"--set {override}: {'.'.join(parts[: at + 1])} is not a section")
     section[last] = value
+
+
+def by_kind(section: dict[str, Any], known: set[str]) -> dict[str, Any]:
+    """Return a section with its unknown fields ``num_NAME_X`` as entries ``NAME_X`` of ``num_proposals``."""
+    read: dict[str, Any] = {}
+    for name, value in section.items():
+        old = re.fullmatch(r"num_(\w+_\w)", name)
+        new, found = ("num_proposals", {old[1]: value}) if old and name not in known else (name, value)
+        both = isinstance(read.get(new), dict) and isinstance(found, dict)
+        read[new] = {**read[new], **found} if both else found
+    return read

@@ -136,12 +136,22 @@ def state_to_plain(state: State) -> dict[str, Any]:
 def state_from_plain(plain: dict[str, Any]) -> State:
     """Read back what ``state_to_plain`` wrote. Raises UserError, naming the field, for another version's state."""
     try:
-        return _STATE.validate_python(plain)
+        return _STATE.validate_python(_without_removed(plain))
     except ValidationError as error:
         raise UserError(
             f"the state of this checkpoint was written by another version of redqueen ({first_fault(error)}): "
             "resume with the version that wrote it (the table `run` names it)"
         ) from None
+
+
+REMOVED = {"payoff", "scores", "domain_ratings", "entropy_weight", "last_look"}
+"""Fields of the state, of members, genes and archived tasks that earlier versions wrote, and that nothing reads."""
+
+
+def _without_removed(plain: Any) -> Any:
+    if isinstance(plain, dict):
+        return {name: _without_removed(value) for name, value in plain.items() if name not in REMOVED}
+    return [_without_removed(value) for value in plain] if isinstance(plain, list) else plain
 
 
 _STATE = TypeAdapter(State)

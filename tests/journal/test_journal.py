@@ -306,7 +306,7 @@ def test_what_is_no_journal_is_refused_by_name(tmp_path: Path) -> None:
 def test_a_journal_of_another_schema_version_is_refused_by_number(tmp_path: Path) -> None:
     with new_journal(tmp_path / "j.sqlite", 0) as journal:
         journal.connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(UserError, match="journal schema 99, and this redqueen reads schema 3"):
+    with pytest.raises(UserError, match="journal schema 99, and this redqueen reads schema 2"):
         Journal.open(tmp_path / "j.sqlite")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from redqueen.config import Config, parse_config
+from redqueen.config import Config, parse_recorded
 from redqueen.display import counted, visible
 from redqueen.domains.registry import check, grade, kind_of, shown_as
 from redqueen.errors import UserError
@@ -147,7 +147,7 @@ def journal_config(run_dir: Path, allow_weak: bool = False) -> Config:
     limits beyond those of any run.
     """
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
-        config = parse_config(dict(read.run_record(journal).config), f"the config in {run_dir / JOURNAL}")
+        config = parse_recorded(dict(read.run_record(journal).config), f"the config in {run_dir / JOURNAL}")
     verify = config.verify
     if verify.kill_cpu_ms > MAX_CPU_MS:
         raise UserError(

@@ -14,7 +14,7 @@ from redqueen.config.episodes import (
     RunConfig,
     VerifyConfig,
 )
-from redqueen.config.load import Config, load_config, parse_config
+from redqueen.config.load import Config, load_config, parse_config, parse_recorded
 from redqueen.config.training import DistillConfig, EvolveConfig, LearnConfig
 
 __all__ = [
@@ -31,4 +31,5 @@ __all__ = [
     "VerifyConfig",
     "load_config",
     "parse_config",
+    "parse_recorded",
 ]

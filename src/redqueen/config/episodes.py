@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from redqueen.files import by_kind
 
 
 class Section(BaseModel):
@@ -204,6 +206,12 @@ class ProposeConfig(Section):
         if len(self.files) == len(self.domains):
             raise ValueError("domains must name at least one domain that teachers write tasks of")
         return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers_by_kind(cls, data: Any) -> Any:
+        """Read ``num_NAME`` for a kind called NAME, as configs once had it; of two numbers the later one counts."""
+        return by_kind(data, set(cls.model_fields)) if isinstance(data, dict) else data
 
 
 class VerifyConfig(Section):

@@ -24,6 +24,7 @@ from redqueen.config.episodes import (
     SolveConfig,
     VerifyConfig,
 )
+from redqueen.config.removed import why_removed, without_removed
 from redqueen.config.training import (
     ClusterConfig,
     DistillConfig,
@@ -242,9 +243,26 @@ def parse_config(data: dict[str, Any], source: str) -> Config:
         raise UserError(f"{source}: {'; '.join(faults)}") from None
 
 
+def parse_recorded(data: dict[str, Any], source: str, to_go_on: bool = False) -> Config:
+    """Validate the config that an earlier run recorded, without the fields that were removed since.
+
+    ``to_go_on``: the run is to be resumed. Raises UserError as ``parse_config`` does, and when a removed field had an
+    effect on a run that is resumed.
+    """
+    kept, effects = without_removed(data) if isinstance(data, dict) else (data, [])
+    if to_go_on and effects:
+        raise UserError(
+            f"{source} sets what this version of redqueen no longer has, {'; '.join(effects)}: resume the run with the "
+            "version that began it, or begin a new run"
+        )
+    return parse_config(kept, source)
+
+
 def _explain(fault: Any, data: Any) -> str:
     """Say in one phrase what is wrong with a field of ``data`` and what would be right."""
     place = ".".join(f"{p:.100}" if isinstance(p, str) else str(p) for p in fault["loc"])
+    if removed := why_removed(".".join(str(p) for p in fault["loc"][:2])):
+        return removed
     if fault["type"] == "extra_forbidden":
         section = Config.model_fields.get(str(fault["loc"][0]))
         if len(fault["loc"]) == 1 or section is None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from redqueen.config import EMBEDDED, Config, RunConfig, parse_config
+from redqueen.config import EMBEDDED, Config, RunConfig, parse_config, parse_recorded
 from redqueen.display import duration
 from redqueen.errors import UserError
 from redqueen.experiment.plan import Experiment, Planned
@@ -289,7 +289,7 @@ def _play_quietly(config: dict[str, Any], folder: Path, log: Path) -> None:
 
 def _read_config(path: Path) -> dict[str, dict[str, Any]]:
     try:
-        return parse_config(json.loads(read_plain(path)), str(path)).model_dump(mode="json")
+        return parse_recorded(json.loads(read_plain(path)), str(path)).model_dump(mode="json")
     except (OSError, ValueError):
         raise UserError(f"{path} is damaged: restore it, or remove its folder to start that run again") from None
 

@@ -23,7 +23,7 @@ from redqueen.records import Candidate, Crowding, Match, Outcome, Task
 APPLICATION_ID = 0x5251_4A4E
 """Marks the SQLite file as a journal of redqueen ("RQJN")."""
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 2
 """Stored in ``PRAGMA user_version``; raised by one with every change of the tables."""
 
 TIME_TABLES = ("timing", "session")
@@ -118,7 +118,7 @@ CREATE TABLE task (
     teacher TEXT NOT NULL, student TEXT NOT NULL, kind TEXT NOT NULL,
     code TEXT NOT NULL, inputs TEXT NOT NULL, outputs TEXT NOT NULL,
     message TEXT NOT NULL, num_shown INTEGER NOT NULL, protection TEXT NOT NULL,
-    ast_depth INTEGER, cyclomatic INTEGER, num_lines INTEGER, num_variables INTEGER,
+    ast_depth INTEGER, cyclomatic INTEGER, num_lines INTEGER, num_variables INTEGER, halstead_volume REAL,
     behaviour TEXT NOT NULL, behaviour_class TEXT NOT NULL,
     novelty REAL, crowd_frac REAL, size_hardness REAL,
     num_attempts INTEGER NOT NULL DEFAULT 0, num_correct INTEGER NOT NULL DEFAULT 0
@@ -154,11 +154,11 @@ CREATE INDEX rating_individual ON rating (individual);
 
 CREATE TABLE evaluation (
     step INTEGER NOT NULL REFERENCES step ON DELETE CASCADE,
-    individual TEXT NOT NULL, stratum TEXT NOT NULL, kind TEXT NOT NULL,
+    individual TEXT NOT NULL, suite TEXT NOT NULL, stratum TEXT NOT NULL, kind TEXT NOT NULL,
     mode TEXT NOT NULL CHECK (mode IN ('sampled', 'greedy')),
     num_items INTEGER NOT NULL, mean_frac REAL, low_frac REAL, high_frac REAL,
     thought_frac REAL, mean_tokens REAL,
-    PRIMARY KEY (step, individual, stratum, kind, mode)
+    PRIMARY KEY (step, individual, suite, stratum, kind, mode)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE timing (
@@ -191,11 +191,13 @@ EXAMPLE, SHARE, CHOSEN = "product/example", "product/share/", "product/chosen/"
 """Metrics of the last step, before a candidate's name: its share on the last probe, and 1 for the product.
 The example is the number of the first held-out item that the product answers right greedily and the base does not."""
 
-UNLISTED_TOKENS = ("evolve/probe_tokens",)
+UNLISTED_TOKENS = ("evolve/probe_tokens", "solve/replay_tokens")
 """Metrics that count tokens sampled for learning that no row of ``candidate`` or ``attempt`` counts."""
 
 MEASURES = ("ast_depth", "cyclomatic", "num_lines", "num_variables")
-"""The measures of a task with a column of their own: depth, paths, lines and names of its program."""
+"""The measures of a task with a column of their own: depth, paths, lines and names of its program.
+
+``halstead_volume`` is of earlier versions."""
 
 
 @dataclass(frozen=True)

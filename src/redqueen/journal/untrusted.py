@@ -242,6 +242,9 @@ class Column(NamedTuple):
 Entry = tuple[str, str, str, str]
 """A row of SQLite's schema: type, name, table and SQL, with every run of white space as one space."""
 
+EARLIER: frozenset[Entry] = frozenset({("index", "task_kind", "task", "CREATE INDEX task_kind ON task (kind, step)")})
+"""Indexes of this schema version in older journals."""
+
 ENTRIES = "SELECT type, name, tbl_name, sql, rootpage FROM sqlite_schema LIMIT 200"
 """A journal has about forty entries."""
 
@@ -281,7 +284,7 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
     rows, known = connection.execute(ENTRIES).fetchall(), _entries(_own_schema().execute(ENTRIES).fetchall())
     found, pages = _entries(rows), [row[4] for row in rows]
     problem = ""
-    if added := sorted(map(repr, found - known)):
+    if added := sorted(map(repr, found - known - EARLIER)):
         problem = f"it holds {added[0][:80]}, which no run makes"
     elif missing := {entry[:2] for entry in known} - {entry[:2] for entry in found}:
         problem = f"it lacks the {' '.join(min(missing))}"
@@ -306,7 +309,7 @@ CHOICES = {name: frozenset(ast.literal_eval(f"({values},)")) for name, values in
 NAMES = frozenset(
     {
         "id", "name", "arm", "operator", "child", "replaced", "parent", "member", "individual", "teacher", "student",
-        "stratum", "kind", "phase", "verdict", "protection", "rng_seed",
+        "suite", "stratum", "kind", "phase", "verdict", "protection", "rng_seed",
     }
 )  # fmt: skip
 PATTERNS = {"rng_seed": r"-?[0-9]{1,100}", "kind": r"[A-Za-z][A-Za-z0-9_]{0,63}"}

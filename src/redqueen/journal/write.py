@@ -239,7 +239,8 @@ class StepWriter:
         self._insert("rating", ((self.step, i.id, i.rating.mu, i.rating.sigma, fitness) for i, fitness in rated))
 
     def add_evaluations(self, records: Iterable[EvaluationRecord]) -> None:
-        self._insert("evaluation", ((self.step, *astuple(r)) for r in records))
+        rows = (astuple(record) for record in records)
+        self._insert("evaluation", ((self.step, name, "held-out", *rest) for name, *rest in rows))
 
     def _insert(self, into: str, rows: Iterable[tuple[SqlValue, ...]]) -> None:
         if stored := [tuple(map(_stored, row)) for row in rows]:

@@ -79,8 +79,8 @@ def product_name(metrics: dict[str, Series], step: int) -> str | None:
 def has_distilled(run_dir: Path, step: int) -> bool:
     """Return whether the distilled adapter of the checkpoint of ``step`` has been trained."""
     with Journal.open(Path(run_dir) / JOURNAL, read_only=True) as journal:
-        asked = "SELECT count(*) FROM metric WHERE name = 'distill/answers' AND value > 0 AND step <= ?"
-        found = journal.tuples(asked, [step])
+        marks = "('distill/answers', 'restart/answers')"
+        found = journal.tuples(f"SELECT count(*) FROM metric WHERE name IN {marks} AND value > 0 AND step <= ?", [step])
     return bool(found[0][0])
 
 

@@ -146,7 +146,7 @@ def resume(
     ``run.num_steps=400`` let a run go on beyond its end, see ``run/continuation.py``.
     """
     refuse_links(folder)
-    before = load_run_config(folder)
+    before = load_run_config(folder, to_go_on=True)
     asked = lengthened(before, overrides)
     config = trusted_config(asked, folder, trust_hooks, allow_weak)
     require_tracker(config)

@@ -9,7 +9,7 @@ import stat
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from redqueen.config import Config, parse_config
+from redqueen.config import Config, parse_recorded
 from redqueen.display import counted
 from redqueen.errors import UserError, command
 from redqueen.files import making_folder, naming_remedy, read_plain, write_whole
@@ -29,13 +29,13 @@ PAGE_BYTES = 4096
 """What SQLite makes of a journal before anything is committed to it."""
 
 
-def load_run_config(folder: Path) -> Config:
-    """Read the resolved config of a run directory. Raises UserError when there is none, or it is not valid."""
+def load_run_config(folder: Path, to_go_on: bool = False) -> Config:
+    """Read the resolved config of a run directory, as ``parse_recorded`` does. Raises UserError when it is none."""
     path = folder / CONFIG
     try:
         if not os.path.isdir(folder):
             raise FileNotFoundError
-        return parse_config(json.loads(read_plain(path)), str(path))
+        return parse_recorded(json.loads(read_plain(path)), str(path), to_go_on)
     except FileNotFoundError:
         raise UserError(
             f"{folder} is not a run directory (it has no {CONFIG}): give the folder that `redqueen train` made"
