@@ -94,6 +94,11 @@ def test_the_product_is_chosen_by_tasks_that_no_candidate_was_distilled_from(tab
     assert {task.id.split("-")[0] for task in asked} == {"3"}
 
 
+def test_students_that_begin_with_unlike_founders_are_not_one_adapter() -> None:
+    alike, unlike = (distilling(population={"founders": founders}) for founders in (["a"], ["a", "b"]))
+    assert alike.students_are_clones and not unlike.students_are_clones
+
+
 @pytest.mark.parametrize(
     ("learn", "genes", "bred"), [(False, [], {"T"}), (True, [], {"S", "T"}), (False, ["temperature"], {"S", "T"})]
 )

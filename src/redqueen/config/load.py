@@ -178,8 +178,8 @@ class Config(Section):
     @property
     def students_are_clones(self) -> bool:
         """Whether all students are one adapter all the time: reset to the distilled one, and not trained between."""
-        is_alike = "temperature" not in self.evolve.genes and not self.learn.train_students
-        return self.distill.every_steps > 0 and is_alike
+        is_alike = len(set(self.population.founders)) < 2 and "temperature" not in self.evolve.genes
+        return self.distill.every_steps > 0 and is_alike and not self.learn.train_students
 
     @property
     def slots(self) -> Slots:
