@@ -95,7 +95,8 @@ def test_the_product_is_chosen_by_tasks_that_no_candidate_was_distilled_from(tab
 
 
 def test_students_that_begin_with_unlike_founders_are_not_one_adapter() -> None:
-    alike, unlike = (distilling(population={"founders": founders}) for founders in (["a"], ["a", "b"]))
+    learn = {"train_students": False}
+    alike, unlike = (distilling(learn=learn, population={"founders": own}) for own in (["a"], ["a", "b"]))
     assert alike.students_are_clones and not unlike.students_are_clones
 
 
