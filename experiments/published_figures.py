@@ -11,6 +11,7 @@ Sources, in ``experiments/tables/``:
   ``lasting-rounds.toml``, and of P2, as shares, with the bootstrap interval over items from the run's journal. Between
   arms, the interval is Welch's t over seeds, degrees of freedom rounded down, and p is the exact permutation test's
   (``redqueen.statistics``).
+- ``genes.csv``: attempts, right ones and solved tasks of each run of ``genes.toml``, counted in its journal.
 - ``base_temperatures.csv``: the untrained embedded base, sampled at four temperatures, in points.
 - ``smollm2_claims.csv``: twelve runs on SmolLM2, judged by ``paper_claims/claims.py``, in the measure's own unit.
 - ``qwen_coder.csv``: how many of an item's samples were right, one digit an item (g: 16), for Qwen2.5-Coder-0.5B and
@@ -72,7 +73,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 def figures() -> list[Figure]:
     """Return every published figure."""
-    return [*_arms(), *_balanced(), *_long(), *_temperatures(), *_recorded(), *_over_seeds(), *_claims(), *_qwen()]
+    return [*_arms(), *_balanced(), *_genes(), *_long(), *_temperatures(), *_recorded(), *_over_seeds(), *_claims(), *_qwen()]
 
 
 def product_means(arm: str, seeds: Sequence[int] | None = None, table: str = "rounds.csv") -> list[float]:
@@ -108,6 +109,17 @@ def _balanced() -> Iterator[Figure]:
     for arm, other in combinations(arms, 2):
         found = difference(product_means(arm, table="balanced.csv"), product_means(other, table="balanced.csv"))
         yield Figure(f"P2: {arm} less {other}, mean of both modes", found.estimate, *found.interval, p=found.p)
+
+
+def _genes() -> Iterator[Figure]:
+    """Yield how much more of a seed's attempts are right, in %, paired by seed: P1b."""
+    arms: dict[str, list[float]] = {}
+    for row in rows("genes.csv"):
+        arms.setdefault(row["arm"], []).append(int(row["right"]) / int(row["attempts"]))
+    gene = "temperature as a gene"
+    for arm, other in ((gene, "temperature 0.7"), (gene, "temperature 0.5"), ("temperature 0.5", "temperature 0.7")):
+        gains = [100 * (a / b - 1) for a, b in zip(arms[arm], arms[other], strict=True)]
+        yield Figure(f"P1b: right answers, {arm} against {other}", fmean(gains), *mean_interval(gains))
 
 
 def _long() -> Iterator[Figure]:
