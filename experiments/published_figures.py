@@ -73,7 +73,17 @@ def rows(name: str) -> list[dict[str, str]]:
 
 def figures() -> list[Figure]:
     """Return every published figure."""
-    return [*_arms(), *_balanced(), *_genes(), *_long(), *_temperatures(), *_recorded(), *_over_seeds(), *_claims(), *_qwen()]
+    return [
+        *_arms(),
+        *_balanced(),
+        *_genes(),
+        *_long(),
+        *_temperatures(),
+        *_recorded(),
+        *_over_seeds(),
+        *_claims(),
+        *_qwen(),
+    ]
 
 
 def product_means(arm: str, seeds: Sequence[int] | None = None, table: str = "rounds.csv") -> list[float]:
