@@ -54,6 +54,12 @@ def saved(folder: Path, seed: int, rank: int = 4) -> Path:
     return folder
 
 
+def norm_of(folder: Path) -> float:
+    """Minus the norm of the adapter's dW: half of an adapter is better."""
+    genotype = read_adapter(folder).genotype
+    return -sum(float(torch.linalg.norm(dense(genotype, name))) for name in genotype.factors)
+
+
 def distance(folder: Path) -> float:
     """Minus the distance of the adapter's dW from one target matrix."""
     genotype, target = read_adapter(folder).genotype, adapter(99)
@@ -104,6 +110,8 @@ def test_evolve_adapters_repeats_with_its_seed_and_refuses_what_does_not_fit(tmp
     given = [saved(tmp_path / name, seed) for seed, name in enumerate("ab")]
     runs = [redqueen.evolve_adapters(given, distance, tmp_path / out, generations=2, seed=3) for out in ("x", "y")]
     assert [one["fitness"] for one in runs[0]] == [one["fitness"] for one in runs[1]]
+    own = redqueen.evolve_adapters(given, norm_of, tmp_path / "own", generations=1, operators=["my_operators:HALF"])
+    assert [one["operator"] for one in own] == ["my_operators:HALF"] * 2, "as `breed` names it"
     with pytest.raises(UserError, match="exists already"):
         redqueen.evolve_adapters(given, distance, tmp_path / "x")
     with pytest.raises(UserError, match="return a finite number"):

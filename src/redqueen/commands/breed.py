@@ -77,9 +77,9 @@ def evolve_folders(
     for name in rules.operators:
         find(name)
     if generations < 1 or not adapters:
-        raise UserError("give at least one adapter, and at least one of --generations")
+        raise UserError("adapters, generations: give at least one of each")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError(f"--out {out} exists already: choose a new folder")
+        raise UserError(f"out: {out} exists already: choose a new folder")
     first = read_adapter(adapters[0])
     for folder in adapters[1:]:
         _check_fit(first, read_adapter(folder))
@@ -88,7 +88,8 @@ def evolve_folders(
     for generation in range(1, generations + 1):
         children = []
         for number in range(len(adapters)):
-            operator = find(draw_operator(rules, len(alive), rng))
+            drawn = draw_operator(rules, len(alive), rng)
+            operator = find(drawn)
             chosen = select_parents(rules.selection, [one["fitness"] for one in alive], operator.num_parents, rng)
             parents = [alive[at] for at in chosen]
             genotypes = [read_adapter(Path(parent["folder"])).genotype for parent in parents]
@@ -96,7 +97,7 @@ def evolve_folders(
             folder = out / f"generation-{generation}-{number + 1}"
             write_adapter(folder, first.config, child.genotype, base_sha256(first))
             names = [one["folder"] for one in parents]
-            children.append(_entry(folder, fitness, generation, operator.id, names))
+            children.append(_entry(folder, fitness, generation, drawn, names))
         ranked = sorted([*alive, *children], key=lambda one: -one["fitness"])
         alive = ranked[: len(adapters)]
         for one in ranked[len(adapters) :]:
