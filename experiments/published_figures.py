@@ -104,7 +104,7 @@ def _arms() -> Iterator[Figure]:
         (population, "no evolution", (README, FAQ), 1),
         (population, "copy_parent", (README, FAQ), 1),
         ("no evolution", "frozen teachers", (README,), 1),
-        (population, "frozen teachers", (), 1),
+        (population, "frozen teachers", (README,), 1),
         (population, "1T+1S held", (FAQ,), 2),
     ):
         second = product_means(other)
