@@ -1,11 +1,14 @@
 """What a run's teachers write, in fifths of the run: whether their tasks narrow.
 
     python experiments/what_teachers_write.py RUN_DIR...
+    python experiments/what_teachers_write.py RUN_DIR... --suite cruxeval-o --data cruxeval.jsonl.gz
 
 For the tasks of each run, by step: how many; the share that every attempt solved, and that none did; classes for a task
 (1: no two alike), classes, and the share of the largest three. Of programs also the share whose inputs are integers
 alone; that have none of the constructs that make a class (no loop, branch, comprehension, subscript...); and that never
-read an argument. A run of several domains gets a table of its programs and one of its other tasks.
+read an argument. A run of several domains gets a table of its programs and one of its other tasks. With a benchmark of
+tasks also how many tasks have the program of one of its items, but for names and layout: whether a run met what it is
+evaluated on.
 """
 
 from __future__ import annotations
@@ -19,8 +22,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
+from redqueen.domains.registry import kind_of
 from redqueen.errors import UserError
+from redqueen.evaluate.benchmarks import load_questions
+from redqueen.evaluate.questions import TaskQuestion
 from redqueen.journal import Journal
+from redqueen.records import Task
 from redqueen.run.store import JOURNAL
 
 NUM_PARTS = 5
@@ -107,12 +114,30 @@ def tables(run_dir: Path) -> list[str]:
     return lines or ["no task was played yet"]
 
 
+def overlap(run_dir: Path, suite: str, data: Path | None) -> str:
+    """Return in words how many tasks of a run have the normal form of an item. Raises UserError for another suite."""
+    questions = [one for one in load_questions(suite, data) if isinstance(one, TaskQuestion)]
+    if not questions:
+        raise UserError(f"--suite {suite} does not consist of tasks: choose cruxeval-o or cruxeval-i")
+    items = Counter(kind_of(one.task).normal_form(one.task) for one in questions)
+    with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
+        rows = journal.tuples("SELECT kind, code FROM task WHERE step > 0")
+    tasks = [Task("", "", "", kind, code, (), ()) for kind, code in rows]
+    met = Counter(form for task in tasks if (form := kind_of(task).normal_form(task)) in items)
+    num_items = sum(items[form] for form in met)
+    return f"{met.total()} of {len(tasks)} tasks have a program of {num_items} of {len(questions)} items of {suite}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN_DIR")
-    for run_dir in parser.parse_args().runs:
+    parser.add_argument("--suite", help="a benchmark of tasks: count programs that are those of an item")
+    parser.add_argument("--data", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    for run_dir in options.runs:
         try:
-            print(run_dir.name, *tables(run_dir), sep="\n")
+            met = [overlap(run_dir, options.suite, options.data)] if options.suite else []
+            print(run_dir.name, *tables(run_dir), *met, sep="\n")
         except UserError as error:
             sys.exit(str(error))
 

@@ -1,5 +1,6 @@
 """The table of what a run's teachers write, on a run whose shares are counted by hand."""
 
+import json
 import re
 import sys
 from dataclasses import replace
@@ -8,13 +9,14 @@ from pathlib import Path
 import pytest
 from task_run import DOUBLE, TASKS, write_task_run
 
+from redqueen.errors import UserError
 from redqueen.journal import AttemptRecord, Journal, MatchRecord, TaskRecord
 from redqueen.records import Attempt, Crowding, Grade, Match, Outcome
 from redqueen.run.store import JOURNAL
 
 sys.path.append(str(Path(__file__).parents[2] / "experiments"))
 
-from what_teachers_write import main, tables
+from what_teachers_write import main, overlap, tables
 
 CLASSES = ("code_o int,int->int plain", "code_o int->int loop", "code_o str,int->str plain", "code_o list->int plain")
 SUMS = ("maths remainder", "maths remainder", "maths system", "maths count")
@@ -78,3 +80,17 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(sys, "argv", ["what_teachers_write.py", str(tmp_path)])
     with pytest.raises(SystemExit, match=r"journal\.sqlite"):
         main()
+
+
+def test_programs_of_a_benchmark_are_found_under_other_names(tmp_path: Path) -> None:
+    run, data = write_task_run(tmp_path / "run"), tmp_path / "items.jsonl"
+    write_step(run, CLASSES, (CONSTANT, DOUBLE, DOUBLE, DOUBLE))
+    codes = "def f(number):\n    return number * 2", "def f(a):\n    return -a"
+    rows = [{"id": str(at), "code": code, "input": "3", "output": "6"} for at, code in enumerate(codes)]
+    data.write_text("\n".join(map(json.dumps, rows)))
+    with Journal.open(run / JOURNAL, read_only=True) as journal:
+        [(num_doubling, num_tasks)] = journal.tuples("SELECT sum(code = ?), count(*) FROM task", [DOUBLE])
+    expected = f"{num_doubling} of {num_tasks} tasks have a program of 1 of 2 items of cruxeval-o"
+    assert overlap(run, "cruxeval-o", data) == expected and num_doubling > 3
+    with pytest.raises(UserError, match="--suite maths500"):
+        overlap(run, "maths500", data)
