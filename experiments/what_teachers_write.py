@@ -24,8 +24,6 @@ from typing import NamedTuple
 
 from redqueen.domains.registry import kind_of
 from redqueen.errors import UserError
-from redqueen.evaluate.benchmarks import load_questions
-from redqueen.evaluate.questions import TaskQuestion
 from redqueen.journal import Journal
 from redqueen.records import Task
 from redqueen.run.store import JOURNAL
@@ -116,16 +114,16 @@ def tables(run_dir: Path) -> list[str]:
 
 def overlap(run_dir: Path, suite: str, data: Path | None) -> str:
     """Return in words how many tasks of a run have the normal form of an item. Raises UserError for another suite."""
-    questions = [one for one in load_questions(suite, data) if isinstance(one, TaskQuestion)]
-    if not questions:
-        raise UserError(f"--suite {suite} does not consist of tasks: choose cruxeval-o or cruxeval-i")
-    items = Counter(kind_of(one.task).normal_form(one.task) for one in questions)
+    from thicket import items_of_benchmark  # imports torch
+
+    items = items_of_benchmark(suite, data, None)
+    forms = Counter(kind_of(item.task).normal_form(item.task) for item in items)
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
         rows = journal.tuples("SELECT kind, code FROM task WHERE step > 0")
     tasks = [Task("", "", "", kind, code, (), ()) for kind, code in rows]
-    met = Counter(form for task in tasks if (form := kind_of(task).normal_form(task)) in items)
-    num_items = sum(items[form] for form in met)
-    return f"{met.total()} of {len(tasks)} tasks have a program of {num_items} of {len(questions)} items of {suite}"
+    met = Counter(form for task in tasks if (form := kind_of(task).normal_form(task)) in forms)
+    num_items = sum(forms[form] for form in met)
+    return f"{met.total()} of {len(tasks)} tasks have a program of {num_items} of {len(items)} items of {suite}"
 
 
 def main() -> None:

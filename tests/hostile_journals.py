@@ -228,7 +228,7 @@ ODD: dict[str, Callable[[Path], None]] = {
             ("run", "name"), ("run", "arm"), ("task", "code"), ("task", "message"), ("task", "behaviour"),
             ("task", "protection"), ("task", "behaviour_class"), ("candidate", "text"), ("candidate", "detail"),
             ("attempt", "text"), ("attempt", "detail"), ("attempt", "verdict"), ("birth", "operator"),
-            ("individual", "operator"), ("evaluation", "stratum"), ("candidate", "verdict"), ("attempt", "student")]),
+            ("individual", "operator"), ("evaluation", "suite"), ("candidate", "verdict"), ("attempt", "student")]),
         f"UPDATE OR REPLACE metric SET name = name || '{BIDI}'", f"UPDATE timing SET phase = phase || '{BIDI}'",
         *(f"UPDATE OR REPLACE {table} SET {column} = {column} || '{BIDI}'" for table, column in [
             ("individual", "id"), ("birth", "child"), ("parent", "child"), ("parent", "parent"), ("birth", "replaced"),

@@ -187,7 +187,7 @@ def test_the_kinds_of_domains_that_are_set_take_the_place_of_a_presets(
         "# propose.num_proposals: left out code_f, code_i, code_o, not kinds of maths; a kind without a number" in out
     )
     assert 'num_proposals = {"maths_word": 3}' in redqueen(*words, "--set", "propose.num_proposals.maths_word=3")[1]
-    for mistake in ("propose.num_proposals.code_o=3", "propose.num_proposals={code_o = 3}"):
+    for mistake in ("propose.num_proposals.code_o=3", "propose.num_code_o=3", "propose.num_proposals={code_o = 3}"):
         assert "propose.num_proposals names code_o" in refusal(redqueen(*words, "--set", mistake))
 
 

@@ -139,18 +139,18 @@ def test_a_kind_without_a_number_is_asked_as_often_as_each_and_a_later_override_
         return num_proposals(parse_config(data, "test").propose)
 
     assert of([], num_proposals={"code_o": 3, "code_f": 0}) == {"code_o": 3, "code_i": 8}
-    for override in ("propose.num_proposals.code_o=5", "propose.num_code_o=5"):  # as configs once had it
+    for override in ("propose.num_proposals.code_o=5", "propose.num_code_o=5"):  # the second form is of older configs
         asked = of([override], num_proposals={"code_o": 1, "code_i": 2}, num_of_each_kind=0)
         assert asked == {"code_o": 5, "code_i": 2}
+    assert of([], num_code_o=3, num_code_f=0) == {"code_o": 3, "code_i": 8}
+    mixed = of(["propose.num_proposals.code_i=5"], num_code_i=1, num_code_o=2, num_of_each_kind=0)
+    assert mixed == {"code_o": 2, "code_i": 5}
 
 
 @pytest.mark.parametrize(
     ("propose", "sentence"),
     [
-        (
-            {"num_proposals": {"code_x": 3}},
-            r"num_proposals names code_x, and the domains code have code_o, code_i, code_f",
-        ),
+        ({"num_code_x": 3}, r"num_proposals names code_x, and the domains code have code_o, code_i, code_f"),
         ({"domains": ["chess"]}, r"propose\.domains: chess is not a domain; choose from code, .* module:NAME"),
         ({"domains": ["nowhere:CHESS"]}, r"propose\.domains: nowhere:CHESS cannot be imported .* module:NAME"),
         ({"domains": ["redqueen.config:Config"]}, r"propose\.domains: redqueen\.config:Config is not a domain"),

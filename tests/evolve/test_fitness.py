@@ -58,7 +58,7 @@ def test_the_config_says_what_selection_reads_and_each_role_is_measured_among_it
 
 def test_by_reward_a_teacher_that_nobody_can_solve_is_weaker_than_one_that_teaches() -> None:
     teachers = [Individual(name, "teacher", slot, Rating(25, 8)) for slot, name in enumerate(("T1", "T2"))]
-    # T1's tasks are solved by nobody: it wins each match and earns 0. T2's are solved half the time.
+    # No attempt solves T1's tasks: it wins each match and earns 0. T2's are solved half the time.
     evidence = Evidence({"T1": (-1.0, 0.0, 0.0), "T2": (0.0, 0.5, 0.25)})
     found = internal_fitness(teachers, evidence, 10, EvolveConfig(fitness="reward", every_steps=2))
     assert found == {"T1": 0.0, "T2": 0.375}

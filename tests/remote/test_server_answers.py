@@ -36,9 +36,8 @@ def server_that(reply: Reply, answer_s: float = 0.5) -> Iterator[Server]:
 
     def answer(connection: socket.socket) -> None:
         with connection, suppress(OSError), connection.makefile("rb") as request:  # the client may leave
-            head = b"".join(
-                iter(request.readline, b"\r\n")
-            ).lower()  # closing with a part unread would reset the answer
+            # read all of it: closing a connection with unread data resets the answer
+            head = b"".join(iter(request.readline, b"\r\n")).lower()
             length = re.search(rb"content-length: (\d+)", head)
             request.read(int(length[1]) if length else 0)
             reply(connection)

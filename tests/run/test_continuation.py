@@ -155,7 +155,7 @@ def test_a_run_that_is_over_says_how_it_goes_on(over: Path, tmp_path: Path, monk
     assert f"is finished after 4 steps; to continue it: redqueen resume {over} --set run.num_steps=8" in err
     path = over / "config.json"
     path.write_text(path.read_text().replace('"product": "probe"', '"product": "none"'))
-    assert "redqueen export" not in redqueen("resume", over)[2], "there is no product to export"
+    assert "redqueen export" not in redqueen("resume", over)[2], "the run has no product"
 
 
 def test_the_servers_of_a_run_may_have_moved(over: Path) -> None:

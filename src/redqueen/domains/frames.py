@@ -103,7 +103,7 @@ END = "###"
 
 
 class FewshotFrame:
-    """Implements ``Frame`` for models that continue a text; nobody thinks first."""
+    """Implements ``Frame`` for models that continue a text, without reasoning before the answer."""
 
     name = "fewshot"
     marks: tuple[str, ...] = (END,)
