@@ -198,6 +198,13 @@ def test_what_cannot_fit_is_refused_with_what_to_lower() -> None:
         refuse_if_too_large(fits, 120, "the GPU")
 
 
+def test_what_is_held_holds_the_cache_and_the_learners_parts_at_once() -> None:
+    memory = MemoryPlan(100, 10, 20, 10, 50, 40, 5)
+    assert memory.peak_bytes == 5 + 100 + 10 + 20 + 60
+    assert memory.held_bytes == memory.peak_bytes + 40
+    assert "held" not in "".join(MemoryPlan(100, 10, 20, 10, 50, 40, 0).lines())
+
+
 def test_a_configured_run_says_what_it_needs_part_by_part() -> None:
     first, *lines = plan_memory(Config(), QWEN_7B)
     assert first in ("matrix products in bf16", "matrix products in fp32")
@@ -210,6 +217,7 @@ def test_a_configured_run_says_what_it_needs_part_by_part() -> None:
         "cache",
         "libraries",
         "peak",
+        "held where memory is not scarce",
         "free on this machine",
     ]
     assert all(line.endswith("B") for line in lines)

@@ -2,8 +2,8 @@
 
 Weights, factors, moments and the key-value cache are counted exactly from the model's shape. Activations are counted
 from the tensors that a decoder layer keeps for its backward pass (attention and MLP inputs and outputs, norms in fp32,
-and on a CPU the attention's weights, taken for prompts of the greatest length), which holds within about a third. Not
-counted is what the allocator keeps of freed memory while there is enough (``give_back_if_scarce``). Source: ours.
+and on a CPU the attention's weights, taken for prompts of the greatest length), which holds within about a third. While
+there is enough, the allocator keeps freed memory (``give_back_if_scarce``): ``MemoryPlan.held_bytes``. Source: ours.
 """
 
 from __future__ import annotations
@@ -191,10 +191,19 @@ class MemoryPlan:
         """What is held at once at worst: what is resident, with either the learner's parts or the cache."""
         return self.resident_bytes + max(self.gradients_bytes + self.activations_bytes, self.cache_bytes)
 
+    @property
+    def held_bytes(self) -> int:
+        """What a process on a CPU comes to hold where memory is not scarce: what sampling frees is kept, in pieces that
+        learning can seldom use."""
+        return self.resident_bytes + self.gradients_bytes + self.activations_bytes + self.cache_bytes
+
     def lines(self) -> list[str]:
-        """Return one line for each part and one for the peak."""
+        """Return one line for each part, one for the peak, and on a CPU one for what is held."""
         named = {f.name.removesuffix("_bytes"): getattr(self, f.name) for f in fields(self)}
-        return [*(f"{name}: {size(part)}" for name, part in named.items()), f"peak: {size(self.peak_bytes)}"]
+        lines = [*(f"{name}: {size(part)}" for name, part in named.items()), f"peak: {size(self.peak_bytes)}"]
+        if self.libraries_bytes:
+            lines.append(f"held where memory is not scarce: up to {size(self.held_bytes)}")
+        return lines
 
 
 def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
