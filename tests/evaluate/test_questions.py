@@ -56,11 +56,14 @@ def test_the_compact_format_has_no_words_for_prose(question: Question) -> None:
         ("So it is $\\boxed{42}$.", "So it is $\\boxed{42}$."),  # unmarked: judged by its last box
         ("<think>\\boxed{42}", None),  # an unfinished thought
         ("It is 42.", None),
+        ("6 * 7 = 42.\n\nThe answer is: 42", "6 * 7 = 42.\n\nThe answer is: 42"),
+        ("6 * 7 = 42\n#### 42", "6 * 7 = 42\n#### 42"),
+        ("#### Step 1\nThis answer needs no box.", None),
         ("<answer> </answer>", None),
         ("", None),
     ],
 )
-def test_an_answer_in_mathematics_is_what_is_marked_or_boxed(text: str, expected: str | None) -> None:
+def test_an_answer_in_mathematics_is_what_is_marked_boxed_or_called_the_answer(text: str, expected: str | None) -> None:
     assert read_answer(MATHS, CHAT, text) == expected
 
 
@@ -108,6 +111,8 @@ def test_the_beginning_of_an_answer_is_none_unless_the_format_closed_it(
 def test_a_box_or_fence_that_was_cut_off_holds_no_answer(judge: Judge) -> None:
     cut = read_answer(MATHS, CHAT, "So it is \\boxed{\\frac{1}{2}, or #### 42", finished=False)
     assert not judge.grade([(MATHS, cut)])[0].correct
+    assert read_answer(MATHS, PLAIN, "The answer is 42", finished=False) is None
+    assert judge.grade([(MATHS, read_answer(MATHS, PLAIN, "The answer is: $42."))])[0].correct
     assert read_answer(MATHS, CHAT, "So it is \\boxed{42}. Let me", finished=False) == "So it is \\boxed{42}. Let me"
     assert read_answer(CONTEST, CHAT, "```python\nprint(2)\n", finished=False) is None
     assert read_answer(FUNCTION, CHAT, "```python\nreturn 2\n", finished=False) == "return 2"  # its tests decide

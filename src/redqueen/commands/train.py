@@ -53,7 +53,7 @@ def train(
     from redqueen.run.lifecycle import start
 
     planned = [] if resolved.model.base == EMBEDDED else memory_lines(resolved)
-    told = [line.removeprefix("# ") for line in planned if "peak" in line or "free" in line]
+    told = [line.removeprefix("# ") for line in planned if any(word in line for word in ("peak", "held", "free"))]
     for line in (*fitted.reasons, *told):
         print(line, file=sys.stderr)
     play_to_report(folder, lambda: start(resolved, folder, load))

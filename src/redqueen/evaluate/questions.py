@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from redqueen.domains.domain import Grader
 from redqueen.domains.frames import THINK_FIRST, PlainFrame, fence, last_answer, outside_thought, program_in
+from redqueen.domains.maths.notation import states_answer
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.errors import UserError
 from redqueen.records import Task
@@ -167,9 +168,9 @@ _SOLVED = (
 def read_answer(question: Question, prompt_format: PromptFormat, text: str, finished: bool = True) -> str | None:
     """Read the answer out of a model's text; None when there is none. Never raises on the text, never evaluates it.
 
-    A chat model that answered without the marks it was asked for is taken by its last box or its last program. Of a
-    text that was cut off (``finished`` False) only an answer counts that was closed before: by marks, box or fence;
-    the fence of a function is closed for it, and ``judging.definitions`` reads what is whole.
+    A chat model that answered without the marks it was asked for is taken by its last box, what it says "the answer is"
+    or its last program. Of a text that was cut off (``finished`` False) only an answer counts that was closed before:
+    by marks, box or fence; the fence of a function is closed for it, and ``judging.definitions`` reads what is whole.
     """
     if isinstance(question, TaskQuestion):
         return prompt_format.parse_answer(question.task.kind, text, finished).answer
@@ -177,7 +178,7 @@ def read_answer(question: Question, prompt_format: PromptFormat, text: str, fini
         ends = [text.find(stop) for stop in stops_of(question, prompt_format) if stop in text]
         text = text[: min(ends)] if ends else text
         if isinstance(question, MathsQuestion):
-            return text.strip() if "\\boxed{" in text else None
+            return text.strip() if states_answer(text, finished or bool(ends)) else None
         starter = question.starter if isinstance(question, ContestQuestion) else ""
         return starter + text if text.strip() and (finished or ends) else None
     if isinstance(question, FunctionQuestion) and not finished:
@@ -186,7 +187,7 @@ def read_answer(question: Question, prompt_format: PromptFormat, text: str, fini
     marked = last_answer(outside)
     if isinstance(question, MathsQuestion):
         found = marked if marked is not None else outside
-        return (found.strip() or None) if marked is not None or "\\boxed{" in found else None
+        return (found.strip() or None) if marked is not None or states_answer(found, finished) else None
     entry = question.test.entry if isinstance(question, FunctionQuestion) else "Solution" if question.entry else ""
     program = program_in(marked or outside, entry)
     return (program or marked or "").strip("\n") or None

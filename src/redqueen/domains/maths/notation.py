@@ -122,6 +122,7 @@ _BOX = re.compile(r"\\(?:boxed|f(?:rame)?box)\s*(?:\{|(\w+))|(?<![\\\w])boxed\{"
 _SAID = re.compile(
     r"(?i)(?<![^\n.:,*#]) ?(?:(?:so |thus |hence |the |final |correct )*answer\**(?: is\b|:|\n)[\s:*]*)+"
 )
+_HASHES = re.compile(r"####\s*[-$*]*\d")
 _GAP = r"(?:[\s$]|\\q?quad(?![a-z]))*"
 _AND = r"(?:[,;]|\b(?:and|or)\b|\\text\s*\{\s*(?:and|or)\s*\})"
 _BETWEEN_BOXES = re.compile(rf"{_GAP}(?:[,;]{_GAP})?{_AND}{_GAP}(?:[a-z]\s*=\s*)?")
@@ -151,6 +152,11 @@ def final_answer(text: str) -> str:
     text = _SAID.split(text.strip())[-1].strip(_MARKDOWN)
     text = re.sub(r",? (?:because|since)\b.*", "", text.removesuffix("I hope it is correct."), flags=re.DOTALL)
     return text.strip(_MARKDOWN)
+
+
+def states_answer(text: str, finished: bool = True) -> bool:
+    """Whether a text names its answer: in a box or, where it ended by itself, behind ``####`` or "the answer is"."""
+    return "\\boxed{" in text or (finished and (_HASHES.search(text) or _SAID.search(text)) is not None)
 
 
 def _closing(text: str, begin: int) -> int:
