@@ -63,14 +63,16 @@ def main() -> None:
             chat = bool(engine.tokenizer.chat_template)
             forms = [styled(options.style, q, engine.prompt_format, chat) for q in questions]
             answers = examine(examination, questions, judge, 0, 1.0, style=options.style, answer_tokens=options.tokens)
-        chat = chat and isinstance(forms[0].frame, ChatFrame)
+        chat, tokenizer = chat and isinstance(forms[0].frame, ChatFrame), engine.tokenizer
         posed = list(zip(questions, forms, strict=True))
         stops = sorted({stop for q, form in posed for stop in stops_of(q, form)})
         del examination, engine
         gc.collect()
         rows = [{"prompt": prompt_for(q, form)} for q, form in posed]
         texts = texts_of_lm_eval(options.model, rows, stops, options.tokens, chat)
-        theirs = judge.grade([(q, read_answer(q, form, t)) for (q, form), t in zip(posed, texts, strict=True)])
+        lengths = [len(tokenizer.encode(text, add_special_tokens=False)) for text in texts]  # lm-eval tells no end
+        read = zip(posed, texts, lengths, strict=True)
+        theirs = judge.grade([(q, read_answer(q, form, text, n < options.tokens)) for (q, form), text, n in read])
     ours = [answer.grade for answer in answers]
     found = {
         "redqueen": summary_of(ours, [q.id for q in questions]),
@@ -80,8 +82,10 @@ def main() -> None:
         ["who", "items", "right", "score", "interval"], [[who, *list(one.values())[1:]] for who, one in found.items()]
     )
     same = sum(a.correct == b.correct for a, b in zip(ours, theirs, strict=True))
-    print(f"equal verdicts: {same} of {len(ours)}")
-    print_result({"scores": found, "equal_verdicts": same, "settings": {k: str(v) for k, v in vars(options).items()}})
+    equal = sum(answer.text.strip() == text.strip() for answer, text in zip(answers, texts, strict=True))
+    print(f"equal texts: {equal}, equal verdicts: {same}, of {len(ours)}")
+    settings = {name: str(value) for name, value in vars(options).items()}
+    print_result({"scores": found, "equal_texts": equal, "equal_verdicts": same, "settings": settings})
 
 
 if __name__ == "__main__":
