@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -166,6 +167,7 @@ def experiment(
     """Play every arm with every seed, resuming interrupted runs, and compare the arms over seeds."""
     from redqueen.commands.experiment import run_experiment
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends when its runs have ended, as by Ctrl-C
     try:
         run_experiment(file, out, tables, jobs, dry_run, tables_only)
     except KeyboardInterrupt:

@@ -135,6 +135,7 @@ def test_a_run_that_fails_is_told_at_once_and_those_beside_it_are_played_to_thei
     ("number", "arms"),
     [
         pytest.param(signal.SIGINT, ["single", "2T+2S"], marks=pytest.mark.slow),
+        pytest.param(signal.SIGTERM, ["2T+2S"], marks=pytest.mark.slow),
         (signal.SIGKILL, ["2T+2S"]),
     ],
 )
@@ -153,6 +154,7 @@ def test_when_the_experiment_is_killed_its_runs_stop_with_a_checkpoint(
         assert comes_true(lambda: all(steps_of(run) > 0 for run in runs), 120)
         os.kill(process.pid, number)
         process.join(120)
+        assert process.exitcode == (-number if number == signal.SIGKILL else 130)
         assert comes_true(lambda: not any(is_locked(run) for run in runs), 120)
     finally:
         with suppress(ProcessLookupError):
