@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 from redqueen.commands.examinees import open_examination
-from redqueen.domains.prompt_format import completion_text
+from redqueen.domains.prompt_format import FRAMES, completion_text
 from redqueen.evaluate.benchmarks import load_questions
 from redqueen.evaluate.judging import Judge
 from redqueen.records import Request
@@ -34,12 +34,10 @@ def main() -> None:
     questions = load_questions(options.suite, options.data)
     with Judge() as judge, open_examination(options.model, []) as examination:
         tokenizer, [base, *_] = examination.engine.tokenizer, examination.examinees
-        requests = []
+        beginning, requests = tokenizer.encode(BEGINNING, add_special_tokens=False), []
         for number, question in enumerate(questions):
-            asked = [{"role": "user", "content": f"{WORDS}\n```\n{question.text.strip()}\n```\n"}]
-            prompt = tokenizer.apply_chat_template(asked, add_generation_prompt=True, tokenize=False)
-            tokens = tokenizer.encode(prompt + BEGINNING, add_special_tokens=False)
-            requests.append(Request(base.slot, tuple(tokens), 1, rng_seed=number))
+            prompt = FRAMES["plain"].encode(tokenizer, f"{WORDS}\n```\n{question.text.strip()}\n```\n")
+            requests.append(Request(base.slot, (*prompt, *beginning), 1, rng_seed=number))
         groups = examination.engine.sampler(0.0, 512, STOPS).sample(requests)
         texts = [completion_text(tokenizer, group[0], STOPS) for group in groups]
         programs = [text[: min((text.find(s) for s in STOPS if s in text), default=len(text))] for text in texts]
