@@ -334,7 +334,7 @@ def test_a_folder_of_many_entries_and_of_links_is_found_in_bounded_time(
     for number in range(300):
         (tmp_path / "b" / str(number)).mkdir()
     assert list(find.find_runs(tmp_path)) == ["a"]
-    monkeypatch.setattr(find, "MAX_LOOKED_AT", 100)
+    monkeypatch.setattr(find, "MAX_ENTRIES", 100)
     assert set(find.find_runs(tmp_path)) <= {"a"}
 
 

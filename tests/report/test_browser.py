@@ -191,7 +191,7 @@ def test_keys_skip_to_the_content_open_the_numbers_hide_a_line_and_use_the_filte
     browser.call("Input.insertText", text="nowhere-at-all")
     browser.press("Enter")
     browser.wait_for("location.search.includes('contains=nowhere-at-all') && document.readyState === 'complete'")
-    assert "No task fits" in browser.ask("document.getElementById('main').textContent")
+    assert "No task matches" in browser.ask("document.getElementById('main').textContent")
 
 
 def test_a_run_in_step_0_shows_its_page_and_becomes_the_race_by_itself(

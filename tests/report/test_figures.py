@@ -48,7 +48,7 @@ def test_words_beside_figures_hold_for_runs_with_counter_pressures_and_pairs(pop
     figures = figures_of(population_dir)
     pressures = ("unsolved_reward", "certain_reward", "novelty_bonus", "crowding_penalty", "size_guard_frac")
     assert all(name in LearnConfig.model_fields and name in figures["rewards"].text for name in pressures)
-    assert "paired item by item" in figures["fitness-time"].text  # as the verdict is
+    assert "paired by item" in figures["fitness-time"].text  # as the verdict is
 
 
 def test_each_step_of_the_solve_rate_is_drawn_as_it_is_in_the_journal(population_dir: Path) -> None:

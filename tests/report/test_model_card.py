@@ -58,7 +58,7 @@ def test_a_merged_model_loads_by_itself_and_a_local_base_is_no_hub_name(run_dir:
     card = model_card(run_dir, CONFIG, child, BaseIdentity("/models/base", ""), merged=True, step=20, folder="out")
     assert "library_name: transformers" in card and "base_model:" not in card
     assert "AutoModelForCausalLM.from_pretrained(folder)" in card and "PeftModel" not in card
-    assert "had its base from a folder" not in card
+    assert "base was in a folder" not in card
 
 
 def test_the_code_of_an_adapter_on_a_folder_asks_for_the_folders_path(run_dir: Path) -> None:
@@ -66,7 +66,7 @@ def test_the_code_of_an_adapter_on_a_folder_asks_for_the_folders_path(run_dir: P
     card = model_card(run_dir, CONFIG, child, BaseIdentity("/models/base", ""), merged=False, step=20, folder="out")
     assert 'base_path = "/path/to/base"  #' in card and "/models" not in card
     assert card.count("from_pretrained(base_path)") == 2
-    assert "The run had its base from a folder of this name: set `base_path`." in card
+    assert "The run's base was in a folder of this name: set `base_path`." in card
 
 
 def test_what_came_after_the_checkpoint_is_not_in_it(run_dir: Path) -> None:
@@ -107,9 +107,9 @@ def test_the_prompt_is_a_held_out_item_that_only_the_product_answers(tmp_path: P
         return model_card(run, CONFIG, DISTILLED, base, merged=False, step=5, folder="out")
 
     shown, item = card(7.0), items_of(CONFIG)[7].task
-    assert item.code.splitlines()[0] in shown and "was answered right with the adapter, and not" in shown
+    assert item.code.splitlines()[0] in shown and "was answered right with the adapter and wrong" in shown
     for number in (1e9, -1.0, float("nan")):
-        assert "The base may answer it as well" in (other := card(number))
+        assert "The base model may answer it correctly as well" in (other := card(number))
         assert items_of(CONFIG)[0].task.code.splitlines()[0] in other
 
     def scores(*means: float) -> list[Score]:

@@ -147,7 +147,7 @@ def test_a_task_shows_every_attempt_with_its_verdict(client: TestClient, runs_di
     attempts = query(runs_dir, "SELECT correct, lost FROM attempt WHERE task = 1")
     assert page.count('<article class="attempt"') == len(attempts) == 3
     assert page.count("✓ right") == sum(row["correct"] for row in attempts)
-    assert "As the teacher wrote it" in page and 'rel="next"' in page and 'rel="prev"' not in page
+    assert "The teacher's text" in page and 'rel="next"' in page and 'rel="prev"' not in page
 
 
 def test_no_text_of_a_model_is_markup_or_moves_the_reader(client: TestClient) -> None:

@@ -14,7 +14,7 @@ from redqueen.report.compare import arm_rows
 from redqueen.report.fitness import MARKS, comparisons
 from redqueen.report.health import Health, health_of
 from redqueen.report.pages import report_html
-from redqueen.report.story import signs_of_collapse, tell
+from redqueen.report.story import signs_of_collapse, story_of
 from redqueen.report.summary import result_lines
 from redqueen.report.tables import tiles
 from redqueen.report.view import RunView, read_run
@@ -67,7 +67,7 @@ def test_without_pairs_a_change_is_called_one_only_when_the_intervals_do_not_ove
     view = run_with(tmp_path, {"base": BASE, "students": students})
     [comparison] = comparisons(view)
     assert comparison.verdict == verdict
-    assert tell(view).headline == headline
+    assert story_of(view).headline == headline
 
 
 @pytest.mark.parametrize(
@@ -84,12 +84,12 @@ def test_a_run_with_a_product_is_judged_by_it_against_the_control(
     scores = {"base": (0.3, 0.28, 0.32), "control": BASE, "product": product}
     for name in ("alone", "beside"):
         (tmp_path / name).mkdir()
-    story = tell(run_with(tmp_path / "alone", scores))
+    story = story_of(run_with(tmp_path / "alone", scores))
     assert story.headline == f"{headline}; no sign of collapse"
     assert story.sentences[0].startswith("The product, sampled, solves ")
     assert ", the control 42.0 % (40.0 to 44.0): " in story.sentences[0]
     # Students that were scored too have their sentence, and change no headline.
-    story = tell(run_with(tmp_path / "beside", {**scores, "students": (0.5, 0.48, 0.52)}))
+    story = story_of(run_with(tmp_path / "beside", {**scores, "students": (0.5, 0.48, 0.52)}))
     assert story.headline == f"{headline}; no sign of collapse"
     assert story.sentences[1].startswith("The students' mean, sampled, solves 50.0 %")
     assert ", the base model 30.0 % (28.0 to 32.0): better" in story.sentences[1]
@@ -97,15 +97,15 @@ def test_a_run_with_a_product_is_judged_by_it_against_the_control(
 
 def test_without_a_control_a_product_is_compared_with_the_base(tmp_path: Path) -> None:
     view = run_with(tmp_path, {"base": BASE, "product": (0.5, 0.48, 0.52)})
-    assert tell(view).headline == "The product is better than the base model; no sign of collapse"
+    assert story_of(view).headline == "The product is better than the base model; no sign of collapse"
     assert next(tile.note for tile in tiles(view)) == "points, sampled; above the base"
 
 
 def test_the_sentence_has_both_numbers_with_their_intervals(tmp_path: Path) -> None:
     view = run_with(tmp_path, {"base": BASE, "students": (0.5, 0.48, 0.52), "change": (0.08, 0.06, 0.1)})
-    assert tell(view).sentences[0] == (
+    assert story_of(view).sentences[0] == (
         "The students' mean, sampled, solves 50.0 % (48.0 to 52.0) of the frozen suite "
-        "after step 20, the base model 42.0 % (40.0 to 44.0): better. Paired item by item the change is +8.0 points "
+        "after step 20, the base model 42.0 % (40.0 to 44.0): better. Paired by item, the change is +8.0 points "
         "(+6.0 to +10.0)."
     )
 
@@ -134,13 +134,13 @@ def test_without_a_row_for_the_mean_the_members_are_averaged_with_their_interval
 
 
 def test_a_run_that_was_not_evaluated_claims_nothing_about_progress(tmp_path: Path) -> None:
-    story = tell(run_with(tmp_path, {}))
+    story = story_of(run_with(tmp_path, {}))
     assert story.headline == "External fitness was not measured; no sign of collapse"
-    assert "nothing is known about progress" in story.sentences[0]
+    assert "the run does not show whether the students improved" in story.sentences[0]
 
 
 def test_a_run_of_which_only_the_base_is_scored_says_so(tmp_path: Path) -> None:
-    story = tell(run_with(tmp_path, {"base": BASE}))
+    story = story_of(run_with(tmp_path, {"base": BASE}))
     assert story.summary.startswith("Only the base model was evaluated so far; no sign of collapse: right answers")
     assert "was not measured" not in story.summary + " ".join(story.sentences)
 
@@ -150,14 +150,14 @@ def test_a_run_of_which_only_the_base_is_scored_says_so(tmp_path: Path) -> None:
 def test_the_first_ten_steps_are_too_few_to_speak_of_collapse(tmp_path: Path, num_steps: int, rate: float) -> None:
     metrics = {"solve/rate": [rate] * num_steps}
     view = run_with(tmp_path, {"base": BASE, "students": (0.5, 0.48, 0.52)}, num_steps=num_steps, metrics=metrics)
-    story = tell(view)
+    story = story_of(view)
     assert story.headline == "Better than the base model" and health_of(view).now == []
     assert story.sentences[-1].startswith("The first 10 steps are too few")
 
 
 def test_collapse_is_told_from_step_11_on(tmp_path: Path) -> None:
     view = run_with(tmp_path, {}, num_steps=11, metrics={"solve/rate": [0.02] * 11})
-    assert tell(view).headline.endswith("; signs of collapse") and len(health_of(view).now) == 1
+    assert story_of(view).headline.endswith("; signs of collapse") and len(health_of(view).now) == 1
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_collapse_is_told_from_step_11_on(tmp_path: Path) -> None:
 def test_each_way_to_collapse_is_named(tmp_path: Path, name: str, values: list[float], sign: str) -> None:
     view = run_with(tmp_path, {}, metrics={name: values})
     assert signs_of_collapse(view) == [sign]
-    assert tell(view).headline.endswith("signs of collapse")
+    assert story_of(view).headline.endswith("signs of collapse")
 
 
 def test_teachers_that_repeat_themselves_are_named(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_run_without_one_valid_task_is_told_as_collapse(tmp_path: Path) -> Non
         for step in range(12):
             with journal.step(step) as tx:
                 tx.add_metrics({"solve/rate": float("nan"), "propose/valid_frac": 0.0})
-    story = tell(read_run(tmp_path))
+    story = story_of(read_run(tmp_path))
     assert story.headline == "External fitness was not measured; signs of collapse"
     assert story.sentences[-1] == (
         "Signs of collapse: no attempt was ever graded; most proposals were invalid (only 0 % valid over 10 steps)."
@@ -214,7 +214,7 @@ def test_a_run_that_stops_posing_tasks_is_not_told_by_what_it_did_before(tmp_pat
 
 def test_the_single_arm_is_told_without_ratings(single_dir: Path) -> None:
     view = read_run(single_dir)
-    assert view.is_single and "The adapter, sampled" in " ".join(tell(view).sentences)
+    assert view.is_single and "The adapter, sampled" in " ".join(story_of(view).sentences)
 
 
 def test_the_time_of_a_step_leaves_out_what_comes_before_behind_and_between_the_steps(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_the_time_of_a_step_leaves_out_what_comes_before_behind_and_between_the_
         journal.add_timings(2, {"product": 30.0, "distill": 1.0})
         in_steps = read.step_seconds(journal)
     time = next(tile for tile in tiles(read_run(tmp_path)) if tile.name == "Time")
-    assert in_steps == 7.0 and time.note.startswith("3.5 s a step, ")
+    assert in_steps == 7.0 and time.note.startswith("3.5 s per step, ")
     assert time.value == duration(70 + 2 + 4 + 3 * 15 + 31)
 
 
@@ -235,7 +235,7 @@ def test_the_time_of_a_step_leaves_out_what_comes_before_behind_and_between_the_
 
 def test_base_control_students_and_product_stand_in_the_picture_and_the_summary(tmp_path: Path) -> None:
     scores = {"base": BASE, "control": (0.44, 0.42, 0.46), "students": (0.5, 0.48, 0.52), "product": (0.55, 0.53, 0.57)}
-    story = tell(run_with(tmp_path, scores, "greedy"))
+    story = story_of(run_with(tmp_path, scores, "greedy"))
     assert story.summary == (
         "The product is better than the control; no sign of collapse: right answers on the frozen suite, answering "
         "greedily: base 42.0 %, control 44.0 %, students 50.0 %, product 55.0 %."
@@ -249,12 +249,12 @@ def test_the_product_of_an_end_that_was_left_behind_is_not_in_it(tmp_path: Path)
     run_with(tmp_path, {"base": BASE, "product": (0.55, 0.53, 0.57), "students": (0.36, 0.34, 0.38)})
     with Journal.open(tmp_path / JOURNAL) as journal, journal.step(21) as tx:
         tx.add_metrics({"solve/rate": 0.5})
-    story = tell(read_run(tmp_path))
+    story = story_of(read_run(tmp_path))
     assert story.standing == "worse" and story.summary.endswith("base 42.0 %, students 36.0 %.")
 
 
 def test_without_a_measure_there_is_a_sentence_and_no_picture(tmp_path: Path) -> None:
-    story = tell(run_with(tmp_path, {}))
+    story = story_of(run_with(tmp_path, {}))
     assert (story.standing, story.figure) == ("unmeasured", None)
     assert story.summary == "External fitness was not measured; no sign of collapse."
 
@@ -270,7 +270,7 @@ def test_better_in_one_mode_and_worse_in_the_other_is_mixed_and_each_standing_ha
             [EvaluationRecord(who, "all", "all", "greedy", 9, *score) for who, score in kept]
             + [EvaluationRecord(who, "all", "all", "sampled", 9, *score) for who, score in rows],
         )
-    assert tell(read_run(tmp_path)).standing == "mixed"
+    assert story_of(read_run(tmp_path)).standing == "mixed"
     assert len(set(MARKS.values())) == len(MARKS)
 
 
@@ -311,9 +311,9 @@ def test_a_mechanism_that_did_not_act_is_listed_as_inactive(tmp_path: Path) -> N
     view = read_run(tmp_path)
     told = {one.name: (one.acted, one.evidence) for one in health_of(view).mechanisms}
     assert told["matchmaking by rating"] == (False, "2.0% of pairings")
-    assert told["selection of teachers"] == (True, "who left had rank 0.25 (0 worst, 0.5 chance)")
+    assert told["selection of teachers"] == (True, "replaced: rank 0.25 (0 worst, 0.5 chance)")
     assert told["selection of students"] == told["distillation"] == (False, "off")
-    assert told["teachers that differ, by weight"][0] and not told["students that differ, by weight"][0]
+    assert told["diversity of teachers, weight"][0] and not told["diversity of students, weight"][0]
     page = report_html([view])
     assert ">matchmaking by rating</b>: inactive, 2.0% of pairings" in page
     assert "No check-up after step 10 yet." in page and "✓" not in page.partition("Check-ups</h3>")[2][:500]

@@ -1,4 +1,4 @@
-"""Several runs compared: the same figure with one line a run, and a table with the spread over runs."""
+"""Comparison of several runs: each figure with one line per run, and a table with the spread over runs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from redqueen.report.series import ends
 from redqueen.report.view import RunView
 
 TEXT = (
-    "Runs of one arm share a colour; each run has its own marks, at its own steps. Runs with other settings are "
-    "another arm. What differs between two runs of one arm is the noise that a difference between arms has to beat."
+    "An arm is a group of runs with the same settings; its runs share a colour, and each run has its own marker. "
+    "The differences between runs of one arm are noise: a difference between arms counts only if it is larger."
 )
 MARKS = [(symbol, is_hollow) for is_hollow in (False, True) for symbol in ("circle", "square", "triangle", "diamond")]
-"""Shape of a run's marks, and whether they are hollow."""
+"""Shape of a run's markers, and whether they are hollow."""
 
 MAX_SETTINGS = 200
-"""Longest table of what two configs differ in."""
+"""Longest table of the settings in which configs differ."""
 
 COMPARED = (
     "solve/rate",
@@ -64,17 +64,17 @@ def _label(path: Path, others: set[Path]) -> str:
 
 
 def comparison_sections(views: Sequence[RunView]) -> list[Section]:
-    """Return the figures that lay the runs over each other: those of the first section are the result."""
+    """Return figures with one line per run; the first section shows the results."""
     names = arm_names([view.run for view in views])
     arms = list(dict.fromkeys(names))
     colors = [arms.index(name) % NUM_COLORS for name in names]
-    figures: list[Figure | None] = [_fitness_over_time(views, colors, mode) for mode in MODES]
-    figures += [_overlay(views, colors, name) for name in COMPARED]
-    drawn = tuple(figure for figure in figures if figure is not None)
-    first, rest = drawn[:4], drawn[4:]  # a page opens with at most five figures
+    made: list[Figure | None] = [_fitness_over_time(views, colors, mode) for mode in MODES]
+    made += [_overlay(views, colors, name) for name in COMPARED]
+    figures = tuple(figure for figure in made if figure is not None)
+    first, rest = figures[:4], figures[4:]  # a page opens with at most five figures
     return [
         Section("compare", "Compared", TEXT, first),
-        Section("compare-more", "Tasks and writing compared", "The same runs in further measures.", rest),
+        Section("compare-more", "Tasks and writing compared", "More metrics of the same runs.", rest),
     ]
 
 
@@ -99,8 +99,8 @@ def _flat(config: object, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 
 def arm_rows(views: Sequence[RunView]) -> list[list[str]]:
-    """Return, arm by arm, external fitness and the last tenth's means: measure, arm, number of runs, their mean, and
-    the lowest and the highest of them, which a single run does not have."""
+    """Return, for each arm, external fitness and the means of the last tenth of the steps. Columns: measure, arm,
+    number of runs, mean, and the lowest and the highest run (only with two runs or more)."""
     measures: list[tuple[str, Callable[[RunView], float | None]]] = []
     for mode in MODES:
         measures.append((f"external fitness, {mode}", partial(_fitness, mode=mode, less_base=False)))
@@ -124,8 +124,8 @@ def arm_rows(views: Sequence[RunView]) -> list[list[str]]:
 def arm_names(runs: Sequence[RunRecord]) -> list[str]:
     """Return the name of each run's arm: ``4T+4S``, and the settings in which it differs from other runs of that arm.
 
-    A setting is named where its value is not that of most such arms: ``4T+4S, evolve.enabled = false``. Those of
-    ``run``, such as its length, and settings that one of the runs does not know (an older one) do not count.
+    A setting is named where its value is not that of most such arms: ``4T+4S, evolve.enabled = false``. Settings of
+    the section ``run``, such as its length, and settings that one of the runs (an older one) lacks do not count.
     """
     names = [run.arm for run in runs]
     for arm in dict.fromkeys(names):
@@ -133,13 +133,13 @@ def arm_names(runs: Sequence[RunRecord]) -> list[str]:
         settings = [dict(_flat(runs[at].config)) for at in own]
         known = [name for name in settings[0] if "." in name and all(name in one for one in settings)]
         known = [name for name in known if not name.startswith("run.")]
-        ways = [tuple(one[name] for name in known) for one in settings]
-        distinct = list(dict.fromkeys(ways))
-        for at, way in zip(own, ways, strict=True):
-            for place, name in enumerate(known):
-                num_alike = sum(other[place] == way[place] for other in distinct)
+        values = [tuple(one[name] for name in known) for one in settings]
+        distinct = list(dict.fromkeys(values))
+        for at, of_run in zip(own, values, strict=True):
+            for i, name in enumerate(known):
+                num_alike = sum(other[i] == of_run[i] for other in distinct)
                 if 2 * num_alike <= len(distinct):
-                    names[at] += f", {name} = {way[place].strip(chr(34))}"
+                    names[at] += f", {name} = {of_run[i].strip(chr(34))}"
     return names
 
 
@@ -151,34 +151,31 @@ def series_of(view: RunView, name: str) -> Series:
     return [(point["step"], point[attribute]) for point in view.curriculum if point["kind"] == "all"]
 
 
-def _marked(drawn: Line, at: int) -> Line:
-    """Return a run's line with its marks, which tell it from the lines of other runs with the same values."""
+def _marked(plotted: Line, at: int) -> Line:
+    """Return a run's line with its markers, which keep lines with the same values distinguishable."""
     symbol, is_hollow = MARKS[at % len(MARKS)]
-    return {**drawn, "dots": False, "mark": at, "symbol": symbol, "hollow": is_hollow}
+    return {**plotted, "dots": False, "mark": at, "symbol": symbol, "hollow": is_hollow}
 
 
 def _overlay(views: Sequence[RunView], colors: Sequence[int], name: str) -> Figure | None:
-    metric, drawn, longest = describe(name), [], 0
+    metric, lines, longest = describe(name), [], 0
     for at, (view, color) in enumerate(zip(views, colors, strict=True)):
         series = [point for point in series_of(view, name) if point[1] is not None]
         if series:
             is_smooth = name != "curriculum/coverage"
             longest = max(longest, len(series) * is_smooth)
             [one] = lines_of(view.label, series, color, 0, False) if is_smooth else [line(view.label, series, color)]
-            drawn.append(_marked(one, at))
-    if not drawn:
+            lines.append(_marked(one, at))
+    if not lines:
         return None
-    chart: Chart = {"type": "lines", "series": drawn} | ({"low": 0, "high": 1} if metric.unit == SHARE else {})
+    chart: Chart = {"type": "lines", "series": lines} | ({"low": 0, "high": 1} if metric.unit == SHARE else {})
     text = metric.explanation + smoothing_note(longest, with_raw=False)
     return Figure(f"compare-{name.replace('/', '-')}", metric.title, metric.unit, text, chart)
 
 
 def _fitness_over_time(views: Sequence[RunView], colors: Sequence[int], mode: str) -> Figure | None:
-    drawn = [
-        (at, mean_line(view, mode, color, 0, view.label))
-        for at, (view, color) in enumerate(zip(views, colors, strict=True))
-    ]
-    series = [_marked(part, at) for at, part in drawn if part is not None]
+    means = [mean_line(view, mode, color, 0, view.label) for view, color in zip(views, colors, strict=True)]
+    series = [_marked(mean, at) for at, mean in enumerate(means) if mean is not None]
     text = f"Mean over the members that solve ({mode}) with its 95 % interval over the items as a band."
     chart = {"type": "lines", "series": series}
     return Figure(f"compare-fitness-{mode}", f"External fitness, {mode}", UNIT, text, chart) if series else None

@@ -1,4 +1,4 @@
-"""A figure as data: what ``assets/page.js`` draws, with its texts.
+"""A figure as data: a chart that ``assets/page.js`` draws, and its texts.
 
 ``chart`` is plain JSON with a ``type``:
 
@@ -33,7 +33,7 @@ SMOOTH_FROM_STEPS = 30
 """Series at least this long are drawn thin, with their running mean drawn thick."""
 
 REACH_STEPS = 5
-"""A running mean reaches this many steps back and as many ahead."""
+"""A running mean covers this many steps before and after each step."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def line(name: str, series: Series, color: int | str, dash: int = 0, width: floa
 
 
 def lines_of(name: str, series: Series, color: int | str, dash: int = 0, with_raw: bool = True) -> list[Line]:
-    """Return the line of a noisy series: as it is when short, else its running mean over a thin line of the steps."""
+    """Return a short series unchanged, a longer one as its running mean and, ``with_raw``, a thin line of the steps."""
     if len(series) < SMOOTH_FROM_STEPS:
         return [line(name, series, color, dash)]
     raw = {**line(f"{name}, each step", series, color, 0, 0.7), "faint": True, "group": name}

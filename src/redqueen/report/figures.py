@@ -20,22 +20,22 @@ MAX_MATRIX_SIDE = 24
 
 
 def sections_of(view: RunView) -> list[Section]:
-    """Return the sections of one run but for its lineage, without figures or sections that it has no data for."""
+    """Return the sections of one run, except its lineage; figures and sections without data are left out."""
     race = [
         _by_kind(view, "solve-rate", "Solve rate", "solve/rate"),
         _by_kind(view, "validity", "Validity of proposals", "propose/valid_frac"),
         *(_ratings(view, role) for role in ("teacher", "student")),
     ]
-    behaviour = [_pair(view, *drawn) for drawn in BEHAVIOUR]
+    behaviour = [_pair(view, *plot) for plot in BEHAVIOUR]
     times = [(phase, series, at % NUM_COLORS, at % 4) for at, (phase, series) in enumerate(view.timings.items())]
     cost = [metric_figure("phase-times", "Phase times", times, "timing/seconds"), _pair(view, *GRADIENTS)]
     sections = [
-        _section("race", "The race", RACE_TEXT if not view.is_single else SINGLE_TEXT, race),
+        _section("race", "Solve rate and ratings", RACE_TEXT if not view.is_single else SINGLE_TEXT, race),
         _section(
             "health",
             "Health of the co-evolution",
             HEALTH_TEXT,
-            [_matchups(view), *(_health(view, *drawn) for drawn in HEALTH)],
+            [_matchups(view), *(_health(view, *plot) for plot in HEALTH)],
         ),
         _section("curriculum", "The curriculum", CURRICULUM_TEXT, _curriculum(view)),
         _section("fitness", "External fitness", FITNESS_TEXT, fitness_figures(view)),
@@ -47,42 +47,41 @@ def sections_of(view: RunView) -> list[Section]:
 
 RACE_TEXT = (
     "Teachers and students are two sub-populations that compete. Their ratings come from the same matches, so they are "
-    "zero-sum against each other: what one side wins the other side loses, and both cannot rise. A flat rating can "
-    "hide progress on both sides; progress is read from external fitness, not from here."
+    "zero-sum: what one side wins the other side loses, and both cannot rise. A flat rating can hide progress on both "
+    "sides; to judge progress, use external fitness."
 )
 SINGLE_TEXT = (
     "One adapter has both roles. It has no opponent and no rating; solve rate and validity show how well "
     "each role does."
 )
 HEALTH_TEXT = (
-    "Five failure modes of co-evolution, measured once a generation. None of them shows in a reward: both sides can "
-    "earn high rewards while nothing is learned."
+    "Five failure modes of co-evolution, measured once a generation. Rewards do not show them: both sides can earn "
+    "high rewards while nothing is learned."
 )
 CURRICULUM_TEXT = (
-    "What the teachers set. The measures are taken from the programs of valid tasks; in induction the program is given "
-    "to the teacher, so that only the inputs are the teacher's own. More complex is not the same as more useful."
+    "The tasks that the teachers propose, measured on the programs of valid tasks. In induction the program is given "
+    "to the teacher, which writes only the inputs. A more complex task is not always a more useful one."
 )
 FITNESS_TEXT = (
     "Scores on a frozen held-out suite that is never trained or selected on. Dots are means, bars 95 % intervals over "
-    "items. A change is claimed where the change paired item by item has an interval without 0. They show the spread "
-    "over items, not over training seeds: for that, compare several runs."
+    "items. A change is significant when the interval of the difference paired by item excludes 0. Intervals show the "
+    "spread over items, not over training seeds: for that, compare several runs."
 )
-BEHAVIOUR_TEXT = "How the members write: entropy, length, and what the verifier rejected."
-COST_TEXT = "Wall-clock time of each phase, and how large the updates were."
+BEHAVIOUR_TEXT = "How the members write: entropy, length, and the reasons of rejected proposals."
+COST_TEXT = "Wall-clock time of each phase, and the size of the updates."
 
-Drawn = tuple[str, str, int, int]
+PlotLine = tuple[str, str, int, int]
 """Label, metric or column, colour, dash."""
 
 TEACHERS, STUDENTS = (1, 0), (0, 1)
 """Colour and dash of each side."""
 
-BEHAVIOUR: tuple[tuple[str, str, str, str, tuple[Drawn, ...]], ...] = (
+BEHAVIOUR: tuple[tuple[str, str, str, str, tuple[PlotLine, ...]], ...] = (
     (
         "entropy",
         "Entropy",
         "propose/entropy",
-        "How undecided the members are about the next token, mean over what they wrote. Near 0 they write one thing "
-        "over and over.",
+        "Mean entropy of the members' next-token distribution. Near 0 they always write the same text.",
         (("teachers", "propose/entropy", *TEACHERS), ("students", "solve/entropy", *STUDENTS)),
     ),
     (
@@ -104,35 +103,35 @@ BEHAVIOUR: tuple[tuple[str, str, str, str, tuple[Drawn, ...]], ...] = (
         "rewards",
         "Rewards",
         "reward/teacher_mean",
-        "Teachers: -1 for an invalid proposal, else one minus the solve rate. Where no attempt was right they have the "
-        "config's unsolved_reward, where all were its certain_reward (0 by default); its novelty_bonus, "
-        "crowding_penalty and size_guard_frac come on top. Students: 1 for a right answer, -0.5 for a wrong one, -1 "
-        "for none. In an even race neither needs to rise.",
+        "Teachers: -1 for an invalid proposal, else one minus the solve rate; the config's unsolved_reward when no "
+        "attempt was right, its certain_reward when all were (both 0 by default); its novelty_bonus, crowding_penalty "
+        "and size_guard_frac are added. Students: 1 for a right answer, -0.5 for a wrong one, -1 for none. When both "
+        "sides improve equally, neither reward rises.",
         (("teachers", "reward/teacher_mean", *TEACHERS), ("students", "reward/student_mean", *STUDENTS)),
     ),
 )
-"""Id, title, the metric whose unit it has, what it shows, and its lines."""
+"""Id, title, the metric that gives the unit, explanation, and lines."""
 
 GRADIENTS = (
     "gradients",
     "Size of the gradients",
     "learn/student/grad_norm",
-    "Length of the gradient before clipping, mean over the members of a side that were trained in the step.",
+    "Norm of the gradient before clipping, mean over the members of a side that were trained in the step.",
     (("teachers", "learn/teacher/grad_norm", *TEACHERS), ("students", "learn/student/grad_norm", *STUDENTS)),
 )
 
-HEALTH: tuple[tuple[str, str, str, tuple[Drawn, ...]], ...] = (
+HEALTH: tuple[tuple[str, str, str, tuple[PlotLine, ...]], ...] = (
     (
         "disengagement",
         "Tasks that give no training signal",
-        "Share of tasks that every attempt solved, and that none did: students learn nothing from either.",
+        "Share of tasks that all attempts solved, and that none solved: students learn nothing from either.",
         (("solved by all", "won_frac", 0, 0), ("solved by none", "lost_frac", 3, 1)),
     ),
     (
         "diversity",
         "Diversity",
-        "Adapters: mean distance of their weight changes, 1 as for independent ones, 0 for copies. Behaviour: how much "
-        "two members differ in what they solve, or in the classes of task they write.",
+        "Adapters: mean distance of their weight changes; 0 for copies, about 1 for independent ones. Behaviour: how "
+        "much two members differ in the tasks that they solve, or in the classes of tasks that they write.",
         (
             ("teachers' adapters", "teacher_weight_diversity", 1, 0),
             ("students' adapters", "student_weight_diversity", 0, 0),
@@ -144,17 +143,17 @@ HEALTH: tuple[tuple[str, str, str, tuple[Drawn, ...]], ...] = (
         "cycling",
         "Cycling",
         "Share of the match results that no ranking by strength explains, and of comparisons in which two students "
-        "disagree about which of two teachers is the harder.",
+        "disagree about which of two teachers is harder.",
         (("not explained by a ranking", "residual_frac", 4, 0), ("ranked in reverse", "reversal_frac", 5, 1)),
     ),
     (
         "forgetting",
         "Forgetting",
-        "How much of its earlier score against frozen past members the population has lost; gains do not hide it.",
+        "Mean loss of the population's earlier score against frozen past members; gains do not offset losses.",
         (("lost score", "forgetting_frac", 3, 0),),
     ),
 )
-"""Id, title, what it shows, and its lines: columns of the journal's table ``health``, one point a generation."""
+"""Id, title, explanation, and lines: columns of the journal's table ``health``, one point per generation."""
 
 
 def _section(section_id: str, title: str, text: str, figures: Iterable[Figure | None]) -> Section:
@@ -171,7 +170,7 @@ def _by_kind(view: RunView, figure_id: str, title: str, name: str) -> Figure | N
 
 
 def _ratings(view: RunView, role: str) -> Figure | None:
-    """Return the ratings of a role: a line for each slot, or of many slots the best, the middle and the worst."""
+    """Return the ratings of a role: a line per slot; with more than ``NUM_COLORS`` slots, best, median and worst."""
     of_member: dict[str, list[Row]] = defaultdict(list)
     for row in view.ratings:
         of_member[row["individual"]].append(row)
@@ -261,30 +260,30 @@ def _curriculum_lines(view: RunView, attribute: str) -> list[LineSpec]:
 
 
 def _kind_lines(series: Mapping[str, Series]) -> list[LineSpec]:
-    """A line for each kind that has a series, coloured by its place among all kinds that are known here."""
+    """Return a line for each kind that has a series, coloured by its index among all known kinds."""
     order = in_order([*kinds(), *series])
     return [(kind, series[kind], at % NUM_COLORS, 1 + at % 3) for at, kind in enumerate(order) if kind in series]
 
 
 def _coverage(view: RunView) -> Figure | None:
-    """Return the coverage, which counts up and so is never smoothed."""
+    """Return the coverage, a running count, which is never smoothed."""
     metric = describe("curriculum/coverage")
-    drawn = [line(name, series, color, dash) for name, series, color, dash in _curriculum_lines(view, "coverage")]
+    series = [line(*spec) for spec in _curriculum_lines(view, "coverage")]
     if not view.curriculum:
         return None
     text = metric.explanation + " A line that flattens means that the teachers repeat themselves."
-    return Figure("coverage", metric.title, metric.unit, text, {"type": "lines", "series": drawn})
+    return Figure("coverage", metric.title, metric.unit, text, {"type": "lines", "series": series})
 
 
-def _pair(view: RunView, figure_id: str, title: str, name: str, text: str, drawn: Sequence[Drawn]) -> Figure | None:
-    lines = [(label, view.series(metric), color, dash) for label, metric, color, dash in drawn]
+def _pair(view: RunView, figure_id: str, title: str, name: str, text: str, plot: Sequence[PlotLine]) -> Figure | None:
+    lines = [(label, view.series(metric), color, dash) for label, metric, color, dash in plot]
     return metric_figure(figure_id, title, lines, name, text)
 
 
-def _health(view: RunView, figure_id: str, title: str, text: str, drawn: Sequence[Drawn]) -> Figure | None:
+def _health(view: RunView, figure_id: str, title: str, text: str, plot: Sequence[PlotLine]) -> Figure | None:
     lines = [
         line(label, [(row["step"], row[column]) for row in view.health], color, dash)
-        for label, column, color, dash in drawn
+        for label, column, color, dash in plot
         if any(row[column] is not None for row in view.health)
     ]
     chart = {"type": "lines", "series": lines, "low": 0}
@@ -292,11 +291,11 @@ def _health(view: RunView, figure_id: str, title: str, text: str, drawn: Sequenc
 
 
 def _rejections(view: RunView) -> Figure | None:
-    """Return the number of rejected proposals of each step by the most frequent reasons."""
+    """Return the number of rejected proposals per step, for the most frequent reasons."""
     prefix = "propose/rejected/"
     found = {name.removeprefix(prefix): dict(view.series(name)) for name in view.metrics if name.startswith(prefix)}
     most = sorted(found, key=lambda reason: -sum(value or 0 for value in found[reason].values()))[:NUM_COLORS]
     steps = [step for step in view.steps if step > 0]
     lines = [(reason, [(s, found[reason].get(s, 0.0)) for s in steps], at, at % 4) for at, reason in enumerate(most)]
-    text = "Why the verifier rejected proposals: their number in each step, by the most frequent reasons."
+    text = "Number of proposals that the verifier rejected in each step, by the most frequent reasons."
     return metric_figure("rejections", "Rejected proposals", lines, f"{prefix}all", text)

@@ -1,4 +1,4 @@
-"""External fitness in the report: the base model compared with the members, each with its 95 % interval."""
+"""External fitness in the report: scores of base, control, members and product with 95 % intervals, and comparisons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Standing = Verdict | Literal["mixed", "unmeasured", "nothing"]
 MARKS: dict[Standing, str] = {
     "better": "▲", "worse": "▼", "unclear": "≈", "mixed": "◆", "unmeasured": "○", "nothing": "✗",
 }  # fmt: skip
-"""A shape for each, so that none is identified by its colour alone."""
+"""A symbol for each, so that none is identified by its colour alone."""
 
 MODES = ("sampled", "greedy")
 
@@ -35,7 +35,7 @@ class Score:
 
     @property
     def points(self) -> str:
-        """A difference in points of a hundred, with its sign."""
+        """A difference in percentage points, with its sign."""
         return f"{100 * self.mean:+.1f} points ({100 * self.low:+.1f} to {100 * self.high:+.1f})"
 
 
@@ -46,8 +46,8 @@ def verdict_of(change: Score) -> Verdict:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The base model (or its control) and the members' mean (or the run's product) in one mode, after ``step``;
-    ``who`` is compared with ``against``."""
+    """The scores of ``who`` (the students' mean or the product: ``members``) and of ``against`` (the base or the
+    control: ``base``) in one mode, after ``step``."""
 
     mode: str
     step: int
@@ -61,13 +61,10 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """``better`` or ``worse`` when the paired change's interval excludes 0; unpaired, when the two intervals do not
-        overlap.
-
-        Both answer the same items, so pairing is the right comparison and the sharper one.
-        """
-        apart = Score(0.0, self.members.low - self.base.high, self.members.high - self.base.low)
-        return verdict_of(apart if self.change is None else self.change)
+        """``better`` or ``worse`` when the interval of the paired change excludes 0. Without a paired change: when the
+        two intervals do not overlap, a weaker test (both answer the same items)."""
+        unpaired = Score(0.0, self.members.low - self.base.high, self.members.high - self.base.low)
+        return verdict_of(unpaired if self.change is None else self.change)
 
 
 def solvers_word(view: RunView) -> str:
@@ -87,8 +84,8 @@ def comparisons(view: RunView) -> list[Comparison]:
 
 
 def outcomes(view: RunView) -> list[Comparison]:
-    """Return what the run came to, by mode: its product against the better of base and control; of a run
-    without a product the members against the base."""
+    """Return the result of the run by mode: its product compared with the better of base and control; for a run
+    without a product, the members compared with the base."""
     found: list[Comparison] = []
     step = last_evaluated_step(view)
     for mode in MODES:
@@ -115,8 +112,8 @@ def evaluated_steps(view: RunView) -> list[int]:
 
 
 def product_score(view: RunView, mode: str) -> Score | None:
-    """Return the aggregate score of the product that was chosen after the run's last step; a run that has gone on from
-    an earlier end has none."""
+    """Return the aggregate score of the product that was chosen after the run's last step, None where none was (also in
+    a run that was continued beyond an earlier end)."""
     return score_at(view, view.last_step, PRODUCT, mode)
 
 
@@ -129,9 +126,9 @@ def latest_score(view: RunView, individual: str, mode: str, kind: str = ALL) -> 
 def mean_score(view: RunView, step: int | None, mode: str, kind: str = ALL) -> Score | None:
     """Return the mean over the solving members after ``step``.
 
-    The journal's own row for the mean is taken when it is there, for its interval knows that the members answered the
-    same items. Without it the members' means, lows and highs are averaged: an interval that is right if their errors
-    go together entirely, and too wide otherwise.
+    The journal's row for the mean is used when there is one: its interval takes into account that the members answered
+    the same items. Without it, the members' means, lows and highs are averaged; that interval is exact for perfectly
+    correlated errors and too wide otherwise.
     """
     rows = [row for row in _part(view, mode, kind) if row["step"] == step]
     whole = [_score(row) for row in rows if row["individual"] == STUDENTS]

@@ -52,9 +52,9 @@ def _over_time(view: RunView) -> Figure | None:
     if not any(part["color"] != BASE_COLOR for part in series):
         return None
     text = (
-        "Mean over the members that solve, with its 95 % interval as a band, against the base model (grey). Bands that "
-        "touch may hide a change: one is claimed where the change paired item by item has an interval without 0, and "
-        "by the bands alone only where the run has no pairs."
+        "Mean over the members that solve, with its 95 % interval as a band, compared with the base model (grey). A "
+        "change can be significant although the bands overlap: the test is whether the 95 % interval of the difference "
+        "paired by item excludes 0. The bands decide only when the run has no paired difference."
     )
     chart = {"type": "lines", "series": series}
     return Figure("fitness-time", "External fitness over time", UNIT, text, chart)

@@ -1,7 +1,7 @@
-"""Access control of the dashboard: requests from this machine's own pages only, and only to read.
+"""Access control of the dashboard: it serves only read requests from this machine's own pages.
 
-A page elsewhere on the web can make a browser call loopback addresses, also under a name of its own that points here
-(DNS rebinding). So the Host must be a loopback name, an Origin must be this server's own, and nothing can be written.
+A web page from another site can make a browser call loopback addresses, also through its own domain name that resolves
+to them (DNS rebinding). So the Host must be a loopback name, an Origin must be this server's, and nothing is written.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SECURITY_HEADERS = {
 
 
 class Guard:
-    """ASGI middleware that refuses what :func:`refusal` refuses and puts the security headers on every answer."""
+    """ASGI middleware that refuses requests by :func:`refusal` and adds the security headers to every response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -58,7 +58,7 @@ class Guard:
 def refusal(method: str, headers: Headers) -> tuple[int, str] | None:
     """Return the status code and the reason why a request is refused, or None when it may pass."""
     if method not in VERBS:
-        return 405, "The dashboard only reads: use GET."
+        return 405, "The dashboard is read-only: use GET."
     hosts = headers.getlist("host")
     if len(hosts) != 1 or _host_name(hosts[0]) not in LOOPBACK_NAMES:
         return 403, "The Host is not this machine's loopback address: open the address that the command printed."
@@ -74,7 +74,7 @@ def refusal(method: str, headers: Headers) -> tuple[int, str] | None:
 def _host_name(host: str) -> str | None:
     try:
         parts = urlsplit(f"//{host}")
-        _ = parts.port  # raises ValueError when it is no port
+        _ = parts.port  # raises ValueError when it is not a valid port
     except ValueError:
         return None
     return None if parts.username is not None or parts.path or parts.query or parts.fragment else parts.hostname

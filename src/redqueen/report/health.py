@@ -1,4 +1,4 @@
-"""The warnings of a run: the present ones, and each with the first and the last generation that gave it."""
+"""The warnings of a run: the present ones, and all of them with the first and the last generation that had each."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class Mechanism:
 
 @dataclass(frozen=True)
 class Health:
-    """``now``: the warnings of ``last_step``; ``past``: all, dated. Check-ups count after the first ten steps."""
+    """``now``: the warnings of ``last_step``; ``past``: all warnings with their steps. ``num_check_ups`` does not count
+    the first ten steps."""
 
     now: list[str]
     past: list[Episode]
@@ -59,12 +60,12 @@ def health_of(view: RunView) -> Health:
 
 
 RATING_SHARE, LEFT_RANK, SPREAD = 0.05, 0.4, 0.05
-"""Matchmaking acts from this share of pairings on, selection up to this mean rank of who left (0.5: by chance), and
-members differ from this diversity on. Ours."""
+"""Matchmaking is active from this share of pairings on, selection up to this mean rank of the replaced members (0.5: by
+chance), and diversity from this value on. Ours."""
 
 
 def mechanisms(view: RunView) -> list[Mechanism]:
-    """Return the journal's figures of each mechanism; those without a figure did not act."""
+    """Return, for each mechanism, whether it was active by its numbers in the journal; without numbers it was off."""
     found = []
 
     def add(name: str, values: Sequence[float | None], acts: Callable[[float], bool], words: str) -> None:
@@ -75,11 +76,11 @@ def mechanisms(view: RunView) -> list[Mechanism]:
     add("matchmaking by rating", view.values("match/rating_share"), lambda x: x >= RATING_SHARE, "{:.1%} of pairings")
     for role in ("teacher", "student"):
         ranks = view.values(f"evolve/left_rank/{role}")
-        add(f"selection of {role}s", ranks, lambda x: x <= LEFT_RANK, "who left had rank {:.2f} (0 worst, 0.5 chance)")
+        add(f"selection of {role}s", ranks, lambda x: x <= LEFT_RANK, "replaced: rank {:.2f} (0 worst, 0.5 chance)")
     for role in ("teacher", "student"):
         for sort, words in (("weight", "{:.2f} of independent weights"), ("behaviour", "disagreement {:.2f}")):
             spread = [row[f"{role}_{sort}_diversity"] for row in view.health]
-            add(f"{role}s that differ, by {sort}", spread, lambda x: x >= SPREAD, words)
+            add(f"diversity of {role}s, {sort}", spread, lambda x: x >= SPREAD, words)
         add(f"PPO clipping, {role}s", view.values(f"learn/{role}/clip_frac"), lambda x: x > 0, "{:.2%} of tokens")
     distilled = view.values("distill/answers")
     add("distillation", distilled, lambda x: x > 0, "{:,.0f} answers a time, " + counted(len(distilled), "time"))
@@ -87,8 +88,7 @@ def mechanisms(view: RunView) -> list[Mechanism]:
 
 
 def episodes(view: RunView) -> list[Episode]:
-    """Return all warnings of the run, those that began last first. Warnings that differ in their numbers
-    alone are one."""
+    """Return all warnings of the run, the latest start first. Warnings that differ only in their numbers are one."""
     found: list[Episode] = []
     going: dict[str, Episode] = {}
     for row in view.health:

@@ -1,6 +1,6 @@
-"""The lineage of a run as a figure and tables: descent, read from its births.
+"""The lineage of a run as a figure and tables, computed from its births.
 
-Ids are unique in a run, so a birth is found by its child; a member without a birth is a founder.
+Ids are unique in a run, so the child's id identifies a birth; a member without a birth is a founder.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ MAX_BIRTHS = 240
 """The figure and the table of births show at most this many, the latest."""
 
 MAX_FOUNDERS = 12
-"""So many founders of a role are named."""
+"""At most this many founders of a role are named."""
 
-MAX_MIXED = 20_000_000
-"""Most shares that are mixed: a run of 10,000 births has some 200,000."""
+MAX_SHARES = 20_000_000
+"""Maximum number of founders' shares to compute: a run of 10,000 births has some 200,000."""
 
 FEW_ROWS, MAX_ROWS = 12, 40
-"""The figure has a row for each of so few slots, and of a larger population at most this many rows."""
+"""Up to ``FEW_ROWS`` slots each have a row in the figure; of more slots, at most ``MAX_ROWS`` have one."""
 
 
 @dataclass(frozen=True)
 class Lineage:
-    """The content of the lineage page: a figure, and the rows of three tables whose heads are below."""
+    """The content of the lineage page: a figure, and the rows of three tables (their heads are below)."""
 
     section: Section
     operators: list[list[str]]
@@ -64,23 +64,22 @@ def lineage_of(view: RunView) -> Lineage | None:
 
 
 def lineage_figure(view: RunView) -> Figure:
-    """Return the members that lived at the latest births, each in its slot, and lines from parents to children.
+    """Return the members alive during the latest births, each in its slot, and lines from parents to children.
 
-    Of a population with many slots, those without births share one row, and so do slots beyond the ``MAX_ROWS`` that
-    saw a birth last.
+    With many slots, only the ``MAX_ROWS`` slots with the latest births have their own row; all others share one.
     """
     births = view.births[-MAX_BIRTHS:]
     first = births[0][0]["step"] if len(births) < len(view.births) else 0
     there = [m for m in view.individuals if m["left_step"] is None or m["left_step"] >= first]
     slot_of, names = {member["id"]: member["slot"] for member in there}, view.slot_names
-    apart = set(slot_of.values())  # the slots that have a row of their own
-    if len(apart) > FEW_ROWS:
-        apart = set(list(dict.fromkeys(slot_of[row["child"]] for row, _ in reversed(births)))[:MAX_ROWS])
-    rows = [name for slot, name in sorted(names.items()) if slot in apart]
-    num_together = len(names) - len(rows)
-    if num_together:
-        rows.append(f"{num_together} more")
-    row_of = {name: rows.index(names[slot]) if slot in apart else len(apart) for name, slot in slot_of.items()}
+    shown = set(slot_of.values())  # the slots that have their own row
+    if len(shown) > FEW_ROWS:
+        shown = set(list(dict.fromkeys(slot_of[row["child"]] for row, _ in reversed(births)))[:MAX_ROWS])
+    rows = [name for slot, name in sorted(names.items()) if slot in shown]
+    num_others = len(names) - len(rows)
+    if num_others:
+        rows.append(f"{num_others} more")
+    row_of = {name: rows.index(names[slot]) if slot in shown else len(shown) for name, slot in slot_of.items()}
     parents_of = {row["child"]: parents for row, parents in births}
     lives = [
         {
@@ -93,22 +92,22 @@ def lineage_figure(view: RunView) -> Figure:
             "parents": parents_of.get(member["id"], []),
         }
         for member in there
-        if member["slot"] in apart
+        if member["slot"] in shown
     ]
-    if num_together:
-        whole = {"id": rows[-1], "row": len(apart), "start": 0, "end": view.last_step, "alive": True}
+    if num_others:
+        whole = {"id": rows[-1], "row": len(shown), "start": 0, "end": view.last_step, "alive": True}
         lives.append({**whole, "operator": "founder", "parents": []})
     links = [
         {"step": row["step"], "start": row_of[parent], "end": row_of[row["child"]]}
         for row, parents in births
         for parent in parents
-        if parent in row_of and row_of[row["child"]] < len(apart)
+        if parent in row_of and row_of[row["child"]] < len(shown)
     ]
     text = "Steps from left to right, slots of the population from top to bottom."
     if len(births) < len(view.births):
         text += f" Of {len(view.births):,} births the latest {len(births)} are drawn."
-    if num_together:
-        text += f" The last row represents {counted(num_together, 'slot')}, most or all of them without births."
+    if num_others:
+        text += f" The last row represents {counted(num_others, 'slot')}, most or all of them without births."
     chart = {"type": "lineage", "rows": rows, "lives": lives, "links": links}
     return Figure("lineage", "Lineage", "step", text, chart, tall=len(rows) > 6, wide=True)
 
@@ -116,12 +115,12 @@ def lineage_figure(view: RunView) -> Figure:
 def founder_shares(births: Births, living: Iterable[str]) -> dict[str, float]:
     """Return each founder's share in the ancestry of present members, adding up to 1; two parents count half each.
 
-    One founder at 1.0 is a population that descends from a single individual: what the others knew is gone. Raises
-    ValueError for births that would take hours, as only a prepared file has them.
+    One founder at 1.0 means that the whole population descends from a single individual. Raises ValueError for births
+    whose shares would take hours to compute; only a manipulated file has so many.
     """
     born = {row["child"] for row, _ in births}
     named = {parent for _, parents in births for parent in parents}
-    if len(named - born) * sum(len(parents) for _, parents in births) > MAX_MIXED:
+    if len(named - born) * sum(len(parents) for _, parents in births) > MAX_SHARES:
         raise ValueError("more founders and births than any run has")
     shares: dict[str, dict[str, float]] = {}
     for row, parents in births:
@@ -154,7 +153,7 @@ def num_lasting(births: Births, living: Iterable[str]) -> dict[str, int]:
 
 
 def _operator_table(view: RunView) -> list[list[str]]:
-    """Return one row for each operator: its name, births, how many last, and how far its children were moved."""
+    """Return one row for each operator: its name, number of births, lasting children, and mean change."""
     rows = []
     for operator, lasting in num_lasting(view.births, view.living).items():
         changes = [row["relative_change"] or 0.0 for row, _ in view.births if row["operator"] == operator]
@@ -163,10 +162,8 @@ def _operator_table(view: RunView) -> list[list[str]]:
 
 
 def _founder_table(view: RunView) -> list[list[str]]:
-    """Return one row for each role and founder with descendants: its share in the ancestry of that role.
-
-    Of a role's founders those with the ``MAX_FOUNDERS`` largest shares, and a row for the others together.
-    """
+    """Return each founder's share in the ancestry of its role: the ``MAX_FOUNDERS`` largest shares of each role, and a
+    row for the sum of the others."""
     slots, rows = {m["id"]: m["slot"] for m in view.individuals}, []
     for role in ("teacher", "student", "both"):
         living = [m["id"] for m in view.individuals if m["left_step"] is None and m["role"] == role]

@@ -1,4 +1,4 @@
-"""The names of the numbers of a run, from ``assets/metrics.tsv``: title, unit, one sentence of explanation."""
+"""The metrics of a run, from ``assets/metrics.tsv``: title, unit, and an explanation of one sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHARE = "share (0 to 1)"
 
 @dataclass(frozen=True)
 class Metric:
-    """How to show a number. ``unit`` is the axis label; shares are fractions from 0 to 1."""
+    """How to show a metric. ``unit`` is the axis label; shares are fractions from 0 to 1."""
 
     title: str
     unit: str
@@ -30,15 +30,15 @@ METRICS = _table()
 TIPS = {metric.title.lower(): metric.explanation for metric in METRICS.values()} | {
     "external fitness": "Score on a frozen suite of tasks that no member is trained or selected on.",
     "rating": "Skill from wins and losses against the other role: mean ± standard deviation.",
-    "fitness": "What selection goes by: by default the rating less a multiple of its standard deviation.",
+    "fitness": "The value that selection uses: by default the rating minus a multiple of its standard deviation.",
     "valid": "Share of proposals that the verifier accepted as tasks.",
-    "arm": "Runs that were set in the same way, but for their seed.",
+    "arm": "Runs with the same settings and different seeds.",
     "nats per token": "A nat is the natural unit of information: 1.44 bits.",
-    "ppo clipping": "Tokens whose probability moved beyond the clip range of the policy loss are not moved further.",
-    "change": "Mean size of the difference to the first parent, relative to it.",
+    "ppo clipping": "Tokens whose probability moved beyond the clip range add no gradient to the policy loss.",
+    "change": "Mean size of the weight difference from the first parent, relative to that parent.",
     "time": "Wall clock of all phases, evaluations and checkpoints included.",
 }
-"""Explanations of measures by their names in lower case: what a page shows when the pointer rests on a name."""
+"""Explanations by name in lower case; a page shows them as tooltips."""
 
 
 def describe(name: str) -> Metric:

@@ -1,4 +1,4 @@
-"""The model card of an exported member: descent, rating, scores, and how to load it."""
+"""The model card of an exported member: lineage, rating, scores, and how to load it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_ANCESTORS = 40
 LOAD_ADAPTER = """from peft import PeftModel  # pip install peft
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-folder = {folder}  # the path of this card's folder; of the hub: huggingface_hub.snapshot_download("owner/name")
+folder = {folder}  # the path of this card's folder; from the hub: huggingface_hub.snapshot_download("owner/name")
 base = AutoModelForCausalLM.from_pretrained({base}{options})
 tokenizer = AutoTokenizer.from_pretrained({base})
 model = PeftModel.from_pretrained(base, folder)"""
@@ -60,10 +60,10 @@ def model_card(
 ) -> str:
     """Return the card of ``member`` as it was after ``step`` (the checkpoint's), as markdown with a YAML head.
 
-    ``sources`` are the members whose mean it is, if it is not a member itself. Its code loads ``folder`` from
-    where that is. Ids and names are shown literally; nothing in the card was written by a model.
+    ``sources``: the members that a product was made from (its mean or distillation). The code in the card loads
+    ``folder``. Ids and names are shown literally; nothing in the card was written by a model.
     """
-    had, view, base = base.name, read_run(run_dir), replace(base, name=without_folders(base.name))
+    full_name, view, base = base.name, read_run(run_dir), replace(base, name=without_folders(base.name))
     run, members = view.run, {row["id"]: row for row in view.individuals}
     is_product = product_name(view.metrics, step) == member
     shown = (member if member in members or not is_product else PRODUCT, BASE, CONTROL)
@@ -72,8 +72,8 @@ def model_card(
     own = [row for row in view.evaluations if row["individual"] in shown and row["step"] <= step]
     scores = [row for row in own if row["stratum"] == row["kind"] == ALL]
     roles = {"teacher": "a teacher", "student": "a student", "both": "a teacher and student"}
-    of_all = "a student of the right answers" if member == DISTILLED else "a mean in delta space"
-    role = roles[members[member]["role"]] if member in members else f"{of_all} of {', '.join(sources)}"
+    made_as = "distilled from the right answers" if member == DISTILLED else "a mean in delta space"
+    role = roles[members[member]["role"]] if member in members else f"{made_as} of {', '.join(sources)}"
     parts = [
         _head(base.name, merged),
         f"# {literal(member)}, {role} of the run {literal(run.name)}",
@@ -83,8 +83,8 @@ def model_card(
         + ("The adapter is merged into the base." if merged else f"A LoRA adapter for {_code(base.name)}.")
         + (f" The base's weights have the SHA-256 {_code(base.sha256)}." if base.sha256 else ""),
         "## Load it",
-        *(["The run had its base from a folder of this name: set `base_path`."] * (had != base.name and not merged)),
-        "```python\n" + _loading(base.name, merged, had != base.name, json.dumps(folder)) + "\n```",
+        *(["The run's base was in a folder of this name: set `base_path`."] * (full_name != base.name and not merged)),
+        "```python\n" + _loading(base.name, merged, full_name != base.name, json.dumps(folder)) + "\n```",
         "## Prompt it",
         _prompt_text(config, dict(view.metrics.get(EXAMPLE, ())).get(step) if is_product else None),
         "## Rating",
@@ -94,7 +94,7 @@ def model_card(
         "## External fitness",
         _fitness_text(scores),
         "## Training",
-        "The run's config, as it was resolved:",
+        "The run's resolved config:",
         "```json\n" + json.dumps(run.config, indent=1, sort_keys=True) + "\n```",
         "Made with: " + ", ".join(f"{literal(n)} {literal(v)}" for n, v in sorted(run.versions.items())) + ".",
     ]
@@ -125,17 +125,17 @@ def _loading(base: str, merged: bool, is_local: bool, folder: str) -> str:
 
 
 def _prompt_text(config: Config, example: float | None) -> str:
-    """Say how a task is asked, with code for the held-out item number ``example``, else for the first."""
+    """Return the section on prompts, with code for the held-out item number ``example``, by default the first."""
     name = config.model.prompt_format
     if name == "auto":
         name = "compact" if config.model.base == EMBEDDED else "chat"
     form = PromptFormat(FRAMES[name], config.verify)
     domain = next((DOMAINS[own] for own in config.propose.domains if own in DOMAINS), DOMAINS["code"])
     items = items_of(config) if DOMAINS.keys() >= set(config.propose.domains) else ()
-    task, remark = items[0].task if items else domain.seed, "The base may answer it as well."
+    task, remark = items[0].task if items else domain.seed, "The base model may answer it correctly as well."
     if example is not None and 0 <= example < len(items):
         task = items[int(example)].task
-        remark = "In the run's evaluation this held-out item was answered right with the adapter, and not without it."
+        remark = "In the run's evaluation this held-out item was answered right with the adapter and wrong without it."
     turn = name in ("compact", "chat", "plain")
     how = "the content of the user's turn in the chat template" if turn else "the text that the model continues"
     lines = form.solve(task).removeprefix(BOS).splitlines(keepends=True)
@@ -147,14 +147,14 @@ def _prompt_text(config: Config, example: float | None) -> str:
     )
     return (
         f"The format is {_code(name)}, the temperature of training {config.solve.temperature}. A prompt is {how}. "
-        f"After the code above, this asks for one answer; for a question of yours, change its end. {remark}\n\n"
+        f"Run this after the code above to get one answer; for your own question, change its end. {remark}\n\n"
         f"{fence('python', code)}"
     )
 
 
 def _rating_text(ratings: Sequence[Row]) -> str:
     if not ratings:
-        return "None: it had no match."
+        return "None: the member had no match."
     last = ratings[-1]
     return (
         f"Mean {last['mu']:.2f}, standard deviation {last['sigma']:.2f} rating points after step {last['step']}. "
@@ -178,7 +178,7 @@ def _lineage_text(waiting: list[str], members: dict[str, Row], births: dict[str,
         )
         waiting += parents
     more = "" if not waiting else f"\n\nOlder ancestors are left out after {MAX_ANCESTORS}."
-    note = "Each member with its parents; the change is that of its weights' effect against the first parent."
+    note = "Each member with its parents; the change is that of its weight update relative to the first parent."
     return (
         f"{note}\n\n{markdown_table(['member', 'born at step', 'operator', 'parents', 'relative change'], rows)}{more}"
     )
@@ -190,7 +190,7 @@ def _fitness_text(scores: Sequence[Row]) -> str:
     last = {(row["individual"], row["mode"]): row for row in scores}
     rows = [
         [
-            {BASE: "the base", CONTROL: "the base with every thought begun"}.get(row["individual"], row["individual"]),
+            {BASE: "the base", CONTROL: "the base, prompted to think first"}.get(row["individual"], row["individual"]),
             row["mode"],
             str(row["step"]),
             str(row["num_items"]),

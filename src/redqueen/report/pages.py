@@ -1,6 +1,6 @@
-"""Pages from templates, safe against what models wrote: the end report as one file, and what the dashboard shares.
+"""Pages from templates: the report as one file, and the parts that the dashboard shares with it.
 
-Everything that is not ours goes through the templates' escaping, or through ``script_json``.
+Text from models and journals is untrusted: it goes through the templates' escaping or through ``script_json``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from redqueen.report.health import Health, health_of
 from redqueen.report.lineage import BIRTHS_HEAD, FOUNDERS_HEAD, OPERATORS_HEAD, Lineage, lineage_of
 from redqueen.report.metrics import TIPS
 from redqueen.report.series import steps_per_point
-from redqueen.report.story import Story, tell
+from redqueen.report.story import Story, story_of
 from redqueen.report.tables import MAX_MEMBERS, Tile, member_head, member_rows, tiles
 from redqueen.report.view import RunView, read_run, thinned
 from redqueen.run.store import refuse_own_file
@@ -38,17 +38,17 @@ from redqueen.run.store import refuse_own_file
 ASSETS = Path(__file__).parent / "assets"
 
 MAX_REPORT_CHARS, MAX_PAGE_CHARS, MAX_WHOLE_CHARS = 4000, 20_000, 100_000
-"""Longest piece of a model's text in the report and on a page of the dashboard, and longest config on both."""
+"""Longest text of a model in the report and on a page of the dashboard, and longest config on both."""
 
 Charts = dict[str, Chart]
-"""What the figures of a page draw, by their ids on it."""
+"""The charts of a page's figures by their ids on the page."""
 
 HEADS = {"operators": OPERATORS_HEAD, "founders": FOUNDERS_HEAD, "births": BIRTHS_HEAD, "arms": ARMS_HEAD}
 
 
 @dataclass(frozen=True)
 class RunPage:
-    """The content of a page about one run. ``id`` begins the ids of its parts; a point of its figures represents
+    """The content of a page about one run. ``id`` is the prefix of its element ids; each point of a figure represents
     ``steps_per_point`` steps."""
 
     id: str
@@ -74,7 +74,7 @@ class RunPage:
 
 @dataclass(frozen=True)
 class ComparePage:
-    """All that a page shows of several runs together."""
+    """The content of a page that compares several runs."""
 
     sections: list[Section]
     setting_head: list[str]
@@ -83,20 +83,20 @@ class ComparePage:
 
 
 def write_report(run_dirs: Sequence[Path], out: Path) -> Path:
-    """Write the report of one run, or of several compared, to ``out`` (an .html file) and return its path.
+    """Write the report of one run, or the comparison of several, to ``out`` (an .html file) and return its path.
 
-    Raises UserError when a directory holds no run, when ``out`` cannot be written, or is a file that a run needs.
+    Raises UserError when a directory has no run, when ``out`` cannot be written, or when a run needs that file.
     """
     refuse_own_file(out)
     if not run_dirs:
-        raise UserError("Name at least one run directory to report on.")
+        raise UserError("Give at least one run directory to report on.")
     paths = [Path(run_dir).resolve() for run_dir in run_dirs]
     with naming_contradictions(", ".join(map(str, run_dirs))):
         return write_page([read_run(path, label) for path, label in zip(paths, labels_of(paths), strict=True)], out)
 
 
 def write_page(views: Sequence[RunView], out: Path) -> Path:
-    """Write the report of runs that were read. Raises UserError when ``out`` cannot be written."""
+    """Write the report of these views. Raises UserError when ``out`` cannot be written."""
     page = report_html(views)
     with naming_remedy(f"the report cannot be written to {out}", "name another file with --out"):
         write_whole(out, page)
@@ -115,7 +115,7 @@ def report_html(views: Sequence[RunView]) -> str:
     inline |= {"echarts": Markup(echarts), "script": Markup(script)}
     links = [(page.id, page.view.label) for page in runs]
     if comparison is None:
-        parts = [("members", "Members"), ("examples", "Examples"), ("config", "How it was made")]
+        parts = [("members", "Members"), ("examples", "Examples"), ("config", "Versions and config")]
         links = [*((section.id, section.title) for section in runs[0].sections), *parts]
         links = [(f"run-0-{part}", name) for part, name in links]
     return render(
@@ -131,12 +131,12 @@ def report_html(views: Sequence[RunView]) -> str:
 
 
 def run_page(view: RunView, page_id: str = "run", lineage: Lineage | None = None) -> RunPage:
-    """Return what a page shows of one run, with its lineage where it is given."""
+    """Return the content of a page about one run, with its lineage if given."""
     size = steps_per_point(view.last_step)
     return RunPage(
         id=page_id,
         view=view,
-        story=tell(view),
+        story=story_of(view),
         health=health_of(view),
         tiles=tiles(view),
         sections=sections_of(thinned(view, size)),
@@ -150,7 +150,7 @@ def run_page(view: RunView, page_id: str = "run", lineage: Lineage | None = None
 
 
 def compare_page(views: Sequence[RunView]) -> ComparePage:
-    """Return what a page shows of several runs together."""
+    """Return the content of a page that compares several runs."""
     drawn = [thinned(view, steps_per_point(view.last_step)) for view in views]
     return ComparePage(
         sections=comparison_sections(drawn),
@@ -167,7 +167,7 @@ def charts_of(prefix: str, sections: Sequence[Section]) -> Charts:
 
 @cache
 def environment(max_chars: int) -> Environment:
-    """Return the templates' environment; pieces of a model's text are cut to ``max_chars``."""
+    """Return the templates' environment; a model's text is cut to ``max_chars``."""
     made = Environment(
         loader=PackageLoader("redqueen.report", "templates"),
         autoescape=True,
@@ -187,13 +187,13 @@ def environment(max_chars: int) -> Environment:
 
 
 def render(templates: Environment, name: str, charts: Charts | None = None, **values: object) -> str:
-    """Return a page; the charts of its figures are in it as JSON. ``inline`` and ``live`` are "" if not given."""
+    """Return a page that contains the charts of its figures as JSON. ``inline`` and ``live`` default to ""."""
     known = {"inline": "", "live": "", "has_charts": bool(charts), "charts": Markup(script_json(charts or {}))}
     return templates.get_template(name).render(**known | values)
 
 
 def _policy(scripts: Sequence[str], css: str) -> str:
-    """Return the content security policy: nothing is fetched, and only our own scripts and style, by hash, count."""
+    """Return the content security policy: no fetching, and only our own scripts and style, identified by hash."""
 
     def digest(text: str) -> str:
         return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"

@@ -1,4 +1,4 @@
-"""The runs in a folder: their paths, a line about each, and their views."""
+"""The runs in a folder: their paths, their rows in the list of runs, and their views."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from redqueen.run.store import JOURNAL
 MAX_DEPTH = 3
 """Depth of folders that is searched for runs."""
 
-MAX_LOOKED_AT = 100_000
-"""Most entries of folders that are searched."""
+MAX_ENTRIES = 100_000
+"""Maximum number of folder entries that are searched."""
 
 LAST_STEPS = 10
 """The list's shares are means over this many last steps."""
 
 PAGE_QUERY_S, PAGE_RUN_S = 10.0, 30.0
-"""How long a page about one run waits: for one answer, and for all."""
+"""Time limits of a page about one run: for one query, and for all."""
 
 LIST_QUERY_S, LIST_RUN_S, LIST_S = 2.0, 3.0, 20.0
-"""How long the list of runs waits: for one answer, for one run, and for all of them."""
+"""Time limits of the list of runs: for one query, for one run, and for all runs."""
 
 MAX_KEPT = 6
 """Views of this many runs are kept in memory."""
@@ -57,11 +57,10 @@ class RunDir:
 def find_runs(root: Path) -> dict[str, RunDir]:
     """Return the runs in ``root`` by id, in the order of their names; ``root`` itself when it is a run.
 
-    Links are not followed: what lies elsewhere is not in the folder. Of a folder with very many entries only the first
-    ``MAX_LOOKED_AT`` are searched. A "~" in a name is "~." in the id, and "~" alone joins the names of folders: none
-    that is walked into begins with a dot.
+    Symbolic links are not followed. At most ``MAX_ENTRIES`` folder entries are searched. An id joins the names of
+    folders with "~", and a "~" in a name becomes "~."; this is unique because names that begin with a dot are skipped.
     """
-    walk = _walk(root.resolve(), (), [MAX_LOOKED_AT])
+    walk = _walk(root.resolve(), (), [MAX_ENTRIES])
     found = [RunDir("~".join(part.replace("~", "~.") for part in parts), "/".join(parts), path) for parts, path in walk]
     return {run.id: run for run in sorted(found, key=lambda run: run.label)}
 
@@ -71,12 +70,12 @@ def _walk(folder: Path, parts: tuple[str, ...], left: list[int]) -> Iterator[tup
         yield parts or (folder.name or "run",), folder
     elif len(parts) < MAX_DEPTH:
         for name in _folders_in(folder, left):
-            if name.isprintable():  # what an address can carry
+            if name.isprintable():  # so that it can be part of an address
                 yield from _walk(folder / name, (*parts, name), left)
 
 
 def _folders_in(folder: Path, left: list[int]) -> list[str]:
-    """Return the names of the folders in one. ``left``: how many entries may still be searched, in all."""
+    """Return the names of the folders in ``folder``. ``left``: the number of entries that may still be searched."""
     names: list[str] = []
     try:
         with os.scandir(folder) as entries:
@@ -87,7 +86,7 @@ def _folders_in(folder: Path, left: list[int]) -> list[str]:
                 if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False):
                     names.append(entry.name)
     except OSError:
-        return []  # a folder that may not be read holds nothing to show
+        return []  # not readable: nothing to show
     return names
 
 
@@ -119,12 +118,12 @@ def doing(status: Status | None) -> str:
 
 
 def open_journal(run: RunDir, limit: TimeLimit | None = None) -> Journal:
-    """Open a run's journal to read; nothing in its folder changes, and no page waits for it for long."""
+    """Open a run's journal to read, by default with the time limits of a page; nothing in its folder changes."""
     return Journal.open(run.path / JOURNAL, read_only=True, limit=limit or TimeLimit(PAGE_QUERY_S, PAGE_RUN_S))
 
 
 class Library:
-    """The runs' views, each read once for every state of its journal. Safe to use from several threads."""
+    """The runs' views, cached until the journal changes. Safe to use from several threads."""
 
     def __init__(self) -> None:
         def read(path: Path, label: str, state: object) -> RunView:
@@ -139,7 +138,7 @@ class Library:
 
 @dataclass(frozen=True)
 class Overview:
-    """One run in the list: ``error`` is the reason why it cannot be read; the rest is then empty."""
+    """One run in the list. ``error`` is the reason why it cannot be read; the fields after it are then empty."""
 
     run: RunDir
     status: str
@@ -161,35 +160,35 @@ class Overview:
 
 
 class Listing:
-    """The list of runs. A journal that cannot be read becomes a line with the reason, and the others are still listed.
+    """The list of runs. A journal that cannot be read becomes a row with the reason.
 
-    A run that was too slow or damaged is not read again until its file changes; once the list has taken ``LIST_S``,
-    the remaining runs are named without being read, and are read at a later request.
+    A run that was too slow or damaged is not read again until its file changes. Once the list has taken ``LIST_S``,
+    the remaining runs are listed unread; a later request reads them.
     """
 
     def __init__(self) -> None:
         self._failed: dict[Path, tuple[object, str]] = {}
 
     def read(self, runs: Iterable[RunDir]) -> list[Overview]:
-        """Return a line for each run."""
+        """Return an overview of each run."""
         began_s = time.monotonic()
-        lines = []
+        overviews = []
         for run in runs:
             state, ago = (_stats(run.path), is_locked(run.path)), written_s_ago(run.path)
             failed = self._failed.get(run.path)
             if failed is not None and failed[0] == state:
-                lines.append(Overview(run, "unreadable", ago, error=failed[1]))
+                overviews.append(Overview(run, "unreadable", ago, error=failed[1]))
             elif time.monotonic() - began_s > LIST_S:
-                lines.append(Overview(run, "unreadable", ago, error="Not read yet: others took long. Load this again."))
+                overviews.append(Overview(run, "unreadable", ago, error="Not read in time; reload this page."))
             else:
                 try:
                     limit = TimeLimit(LIST_QUERY_S, LIST_RUN_S)
                     with naming_contradictions(run.path), open_journal(run, limit) as journal:
-                        lines.append(_overview(run, journal, ago))
+                        overviews.append(_overview(run, journal, ago))
                 except UserError as error:
                     self._failed[run.path] = (state, str(error))
-                    lines.append(Overview(run, "unreadable", ago, error=str(error)))
-        return lines
+                    overviews.append(Overview(run, "unreadable", ago, error=str(error)))
+        return overviews
 
 
 def _overview(run: RunDir, journal: Journal, ago: float | None) -> Overview:

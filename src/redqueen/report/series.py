@@ -1,7 +1,7 @@
 """Series over a run's steps: rolling means, means of the first and the last tenth, fewer points for a long run.
 
-A window is one of steps, whatever is defined in it: where a measure stops being defined, as the solve rate of a run
-that has no valid task any more, the last window has none, and not the mean of what was defined last.
+A window is a range of steps, not of defined values. When a metric is no longer defined, as the solve rate of a run
+without valid tasks, the last window has no mean.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def known_mean(values: Iterable[float | None]) -> float | None:
 
 
 def rolling(series: Series, steps: Sequence[int], num_steps: int = WINDOW_STEPS) -> list[float | None]:
-    """Return the mean of every window of ``num_steps`` of a run's ``steps`` from 1 on, of all when there are fewer;
-    None where nothing is defined in one."""
+    """Return the mean of every window of ``num_steps`` of a run's ``steps`` from 1 on (one window of all when there are
+    fewer); None for a window without a defined value."""
     known = dict(series)
     values = [known.get(step) for step in steps if step >= 1]
     size = min(num_steps, len(values))
@@ -60,7 +60,7 @@ def point_of(step: int, size: int) -> int:
 
 
 def mean_series(series: Series, size: int) -> Series:
-    """Return the mean of the defined values of each point's steps, at the last of them."""
+    """Return, for each point, the mean of the defined values of its steps, at its last step."""
     points: dict[int, Series] = defaultdict(list)
     for step, value in series:
         points[point_of(step, size)].append((step, value))

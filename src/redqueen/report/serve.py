@@ -11,7 +11,7 @@ HOST = "127.0.0.1"
 
 
 def serve(root: Path, port: int) -> None:
-    """Serve the runs in ``root`` on 127.0.0.1 at ``port`` (0: any free one) until Ctrl-C.
+    """Serve the runs in ``root`` on 127.0.0.1 at ``port`` (0: any free port) until Ctrl-C.
 
     Raises UserError when the extra is not installed, ``root`` is not a folder, or the port is taken.
     """
@@ -24,7 +24,7 @@ def serve(root: Path, port: int) -> None:
             f"The dashboard needs {error.name}, which is not installed; run: {how_to_install('dashboard')}"
         ) from error
     if not root.is_dir():
-        raise UserError(f"{root} is not a folder; give the folder that holds your run directories.")
+        raise UserError(f"{root} is not a folder; give the folder that contains your run directories.")
     with _listen(port) as listener:
         address = f"http://{HOST}:{listener.getsockname()[1]}/"
         print(f"dashboard of {root}: {address} (Ctrl-C ends it)", flush=True)

@@ -1,4 +1,4 @@
-"""The dashboard's routes: each opens the journal, asks what the page shows, and renders it with escaping."""
+"""The dashboard's routes: each opens the journal, reads the page's data, and renders it with escaping."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ REFRESH_S = 5
 LIVE_PARTS = ("run", "lineage", "members")
 """The pages that are refreshed while a run is in progress."""
 
-KINDS = {"page.css": "text/css", "page.js": "text/javascript", "echarts.min.js": "text/javascript"}
-"""The assets, and what they are."""
+ASSET_TYPES = {"page.css": "text/css", "page.js": "text/javascript", "echarts.min.js": "text/javascript"}
+"""The media type of each asset."""
 
 
 def create_app(root: Path) -> Starlette:
-    """Return the application that serves the runs in ``root``; runs are searched again with every request."""
+    """Return the application that serves the runs in ``root``; every request searches for runs again."""
     site = Site(root)
     pages = {
         "": site.run,
@@ -52,8 +52,8 @@ def create_app(root: Path) -> Starlette:
     return Starlette(
         routes=[
             Route("/", site.home),
-            Route("/compare", _naming_the_run(site.compare)),
-            *(Route(f"/run/{{run}}{path}", _naming_the_run(endpoint)) for path, endpoint in pages.items()),
+            Route("/compare", _with_error_page(site.compare)),
+            *(Route(f"/run/{{run}}{path}", _with_error_page(endpoint)) for path, endpoint in pages.items()),
             Route("/assets/{name}", site.asset),
         ],
         middleware=[Middleware(Guard)],
@@ -61,8 +61,8 @@ def create_app(root: Path) -> Starlette:
     )
 
 
-def _naming_the_run(endpoint: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """Return the endpoint with every contradiction of a journal shown as an error page."""
+def _with_error_page(endpoint: Callable[[Request], Response]) -> Callable[[Request], Response]:
+    """Return the endpoint; it answers a contradiction in a journal with an error page that names the run."""
 
     def answer(request: Request) -> Response:
         with naming_contradictions(request.path_params.get("run", "one of the runs")):
@@ -76,7 +76,7 @@ class Site:
 
     def __init__(self, root: Path) -> None:
         self.root, self.library, self.listing = root, Library(), Listing()
-        self.assets = {name: (ASSETS / name).read_bytes() for name in KINDS}
+        self.assets = {name: (ASSETS / name).read_bytes() for name in ASSET_TYPES}
         self.templates = environment(MAX_PAGE_CHARS)
         self.templates.filters["duration"] = duration
         digests = {name: hashlib.sha256(text).hexdigest()[:16] for name, text in self.assets.items()}
@@ -92,16 +92,16 @@ class Site:
     def run(self, request: Request) -> Response:
         """Show one run."""
         run = self._run(request)
-        if early := self._before_step_1(run):
-            return early
+        if start := self._start_page(run):
+            return start
         page = run_page(self.library.read(run))
         return self._run_page("run.html.j2", run, run.label, "run", page.charts, page=page)
 
     def lineage(self, request: Request) -> Response:
         """Show the lineage."""
         run = self._run(request)
-        if early := self._before_step_1(run):
-            return early
+        if start := self._start_page(run):
+            return start
         view = self.library.read(run)
         lineage = lineage_of(view)
         charts = charts_of("run", [] if lineage is None else [lineage.section])
@@ -109,10 +109,10 @@ class Site:
         return self._run_page("lineage.html.j2", run, title, "lineage", charts, view=view, lineage=lineage)
 
     def members(self, request: Request) -> Response:
-        """List all members, past ones included, page by page; the last page for a number beyond it."""
+        """List all members, past ones included, page by page; a page number that is too large gives the last page."""
         run = self._run(request)
-        if early := self._before_step_1(run):
-            return early
+        if start := self._start_page(run):
+            return start
         view = self.library.read(run)
         num_pages = max(1, -(-len(view.individuals) // MAX_MEMBERS))
         number = min(max(1, whole_number("page", request.query_params.get("page", "")) or 1), num_pages)
@@ -139,7 +139,7 @@ class Site:
             except UserError as error:
                 problem = str(error)
             found = task_page(journal, wanted, after)
-        following = "" if found.next_after is None else urlencode(wanted.asked | {"after": str(found.next_after)})
+        next_query = "" if found.next_after is None else urlencode(wanted.asked | {"after": str(found.next_after)})
         return self._run_page(
             "tasks.html.j2",
             run,
@@ -151,14 +151,14 @@ class Site:
             problem=problem,
             found=found,
             kinds={kind: shown_as(kind).title for kind in kinds},
-            next_query=following,
+            next_query=next_query,
             first_query=urlencode(wanted.asked),
         )
 
     def task(self, request: Request) -> Response:
         """Show one task with every attempt at it."""
         run, asked = self._run(request), request.path_params["seq"]
-        seq = int(asked) if asked.isdecimal() and len(asked) < 19 else MAX_SEQ  # more digits are no task's number
+        seq = int(asked) if asked.isdecimal() and len(asked) < 19 else MAX_SEQ  # a seq has fewer digits
         with open_journal(run) as journal:
             task = task_with_attempts(journal, "seq", seq)
             [(before, after)] = journal.tuples(NEIGHBOURS, (seq, seq))
@@ -172,7 +172,7 @@ class Site:
         known, ids = find_runs(self.root), list(dict.fromkeys(request.query_params.getlist("run")))
         chosen = [known[name] for name in ids if name in known]
         if len(chosen) < len(ids):
-            raise HTTPException(404, "One of the runs to compare is not in this folder any more.")
+            raise HTTPException(404, "One of the runs to compare is no longer in this folder.")
         problem, page = "", None
         if len(chosen) > MAX_COMPARED:
             problem = f"Choose at most {MAX_COMPARED} runs: more lines cannot be distinguished."
@@ -192,15 +192,15 @@ class Site:
 
     # ---- other answers -----------------------------------------------------------------------------------------------
     def asset(self, request: Request) -> Response:
-        """Return one of the package's own files; its address holds its digest, so it may be kept."""
+        """Return one of the package's own files; its address contains its digest, so browsers may cache it."""
         name = request.path_params["name"]
-        if name not in KINDS:
+        if name not in ASSET_TYPES:
             raise HTTPException(404, "There is no such file.")
-        kept = {"Cache-Control": "max-age=31536000, immutable"}
-        return Response(self.assets[name], media_type=KINDS[name], headers=kept)
+        headers = {"Cache-Control": "max-age=31536000, immutable"}
+        return Response(self.assets[name], media_type=ASSET_TYPES[name], headers=headers)
 
     def http_error(self, request: Request, error: Exception) -> Response:
-        """Say in one sentence what is not there."""
+        """Say in one sentence what was not found."""
         assert isinstance(error, HTTPException)
         return self._page("error.html.j2", status=error.status_code, title="Not found", text=error.detail)
 
@@ -215,16 +215,16 @@ class Site:
             raise HTTPException(404, "There is no such run in this folder.")
         return run
 
-    def _before_step_1(self, run: RunDir) -> Response | None:
+    def _start_page(self, run: RunDir) -> Response | None:
         """Return the page of a run whose journal has no step yet, None once it has one."""
         with open_journal(run) as journal:
-            begun = read.last_step(journal) is not None
-        return None if begun else self._run_page("start.html.j2", run, run.label, "run")
+            has_step = read.last_step(journal) is not None
+        return None if has_step else self._run_page("start.html.j2", run, run.label, "run")
 
     def _run_page(
         self, template: str, run: RunDir, title: str, part: str, charts: Charts | None = None, **values: Any
     ) -> HTMLResponse:
-        """Return a page about one run; ``part`` is its name in the bar of the run's pages."""
+        """Return a page about one run; ``part`` is its name in the run's navigation bar."""
         live, ago = part in LIVE_PARTS and is_locked(run.path), written_s_ago(run.path)
         known: dict[str, Any] = {
             "title": title,

@@ -27,17 +27,16 @@ from redqueen.report.series import WINDOW_STEPS, rolling
 from redqueen.report.view import RunView
 
 SOLVE_LOW_FRAC, SOLVE_HIGH_FRAC = 0.1, 0.9
-"""Outside of this band of solve rates there is next to nothing to learn from."""
+"""Outside of this range of solve rates there is almost no training signal."""
 
 VALIDITY_LOW_FRAC = 0.5
-"""Below this share of valid proposals the teachers' writing is breaking down."""
+"""Below this share of valid proposals the teachers are collapsing."""
 
 NEW_LOW_FRAC = 0.2
-"""When fewer of a stretch's tasks than this are new, the teachers repeat themselves."""
+"""When a smaller share of the last tasks is new, the teachers repeat themselves."""
 
 ENTROPY_LOW_FRAC = 0.1
-"""Teachers' entropy that falls below this share of what it was at the start is gone."""
-
+"""Below this share of its value at the start, the teachers' entropy has collapsed."""
 
 _AGAINST = {BASE: "the base model", CONTROL: "the control"}
 
@@ -54,20 +53,18 @@ class Story:
     sentences: tuple[str, ...]
 
 
-def tell(view: RunView) -> Story:
+def story_of(view: RunView) -> Story:
     """Return what happened in the run. Every statement follows from rows of the journal; a change of external fitness
-    is called one only when the 95 % interval of the paired change excludes 0."""
+    is reported as better or worse only when the 95 % interval of the paired change excludes 0."""
     found, signs = outcomes(view), signs_of_collapse(view)
     members = [one for one in comparisons(view) if one not in found]
-    told = [_fitness_sentence(view, comparison) for comparison in (*found, *members)]
+    sentences = [_fitness_sentence(view, comparison) for comparison in (*found, *members)]
     if not found:
-        told.append(f"{_progress(view, found)}, so nothing is known about progress outside the game.")
-    told.append(_collapse_sentence(view, signs))
+        sentences.append(f"{_progress(view, found)}, so the run does not show whether the students improved.")
+    sentences.append(_collapse_sentence(view, signs))
     headline, entries = _headline(view, found, signs), {} if view.is_nothing_valid else _entries(view)
     summary = f"{headline}{_scores_in_words(entries)}."
-    return Story(
-        _standing(view, found), headline, summary, _figure(entries), tuple(sentence for sentence in told if sentence)
-    )
+    return Story(_standing(view, found), headline, summary, _figure(entries), tuple(sentences))
 
 
 def _standing(view: RunView, found: Sequence[Comparison]) -> Standing:
@@ -99,9 +96,9 @@ def _scores_in_words(entries: Entries) -> str:
     if not entries:
         return ""
     at = max(range(len(MODES)), key=lambda index: sum(scores[index] is not None for scores in entries.values()))
-    told = [f"{name} {100 * score.mean:.1f} %" for name, scores in entries.items() if (score := scores[at]) is not None]
+    parts = [f"{name} {100 * score.mean:.1f} %" for name, scores in entries.items() if (score := scores[at])]
     how = {"sampled": "sampled", "greedy": "answering greedily"}[MODES[at]]
-    return f": right answers on the frozen suite, {how}: {', '.join(told)}"
+    return f": right answers on the frozen suite, {how}: {', '.join(parts)}"
 
 
 def _figure(entries: Entries) -> Figure | None:
@@ -117,7 +114,7 @@ def _figure(entries: Entries) -> Figure | None:
 
 
 def signs_of_collapse(view: RunView) -> list[str]:
-    """Return a phrase for each sign that learning broke down, by means over ten steps. None in the first ten steps."""
+    """Return a phrase for each sign of collapse in the means over ten steps; none for the first ten steps."""
     if view.last_step <= WINDOW_STEPS:
         return []
     signs = []
@@ -146,7 +143,7 @@ def signs_of_collapse(view: RunView) -> list[str]:
 
 
 def _windows(view: RunView, name: str) -> tuple[list[float], bool]:
-    """Return the rolling means of a metric where it is defined, and whether it is in the last stretch."""
+    """Return the rolling means of a metric where they are defined, and whether the last one is."""
     means = rolling(view.series(name), view.steps)
     return [mean for mean in means if mean is not None], bool(means) and means[-1] is not None
 
@@ -154,8 +151,8 @@ def _windows(view: RunView, name: str) -> tuple[list[float], bool]:
 def _headline(view: RunView, found: Sequence[Comparison], signs: Sequence[str]) -> str:
     if view.is_nothing_valid:
         return f"Nothing was learned: none of {counted(view.num_candidates, 'proposal')} was valid"
-    told = "; signs of collapse" if signs else "; no sign of collapse" if view.last_step > WINDOW_STEPS else ""
-    return _progress(view, found) + told
+    ending = "; signs of collapse" if signs else "; no sign of collapse" if view.last_step > WINDOW_STEPS else ""
+    return _progress(view, found) + ending
 
 
 def _progress(view: RunView, found: Sequence[Comparison]) -> str:
@@ -166,17 +163,17 @@ def _progress(view: RunView, found: Sequence[Comparison]) -> str:
     other = _AGAINST[against.pop()] if len(against) == 1 else "the best control"
     subject = "The product is " if product else ""
     if len(verdicts) == 1:
-        told = {
+        text = {
             "better": f"{subject}better than {other}",
             "worse": f"{subject}worse than {other}",
             "unclear": f"no clear change{' of the product' if product else ''} against {other}",
         }[verdicts.pop()]
     elif "worse" not in verdicts:
         names = " and ".join(dict.fromkeys(c.mode for c in found if c.verdict == "better"))
-        told = f"{subject}better than {other} when {names}, otherwise no clear change"
+        text = f"{subject}better than {other} when {names}, otherwise no clear change"
     else:
-        told = f"mixed: {subject.lower()}worse than {other} on one measure, better or unchanged on another"
-    return told[0].upper() + told[1:]
+        text = f"mixed: {subject.lower()}worse than {other} on one measure, better or unchanged on another"
+    return text[0].upper() + text[1:]
 
 
 def _fitness_sentence(view: RunView, comparison: Comparison) -> str:
@@ -184,10 +181,10 @@ def _fitness_sentence(view: RunView, comparison: Comparison) -> str:
     if comparison.who == "product":
         who = "The product"
     how = "sampled" if comparison.mode == "sampled" else "answering greedily"
-    claim = {"better": "better", "worse": "worse", "unclear": "no change can be claimed"}[comparison.verdict]
+    claim = {"better": "better", "worse": "worse", "unclear": "no significant change"}[comparison.verdict]
     why = ", by the 95 % intervals in brackets"
     if comparison.change is not None:
-        why = f". Paired item by item the change is {comparison.change.points}"
+        why = f". Paired by item, the change is {comparison.change.points}"
     return (
         f"{who}, {how}, solves {comparison.members} of the frozen suite after step "
         f"{comparison.step}, {_AGAINST[comparison.against]} {comparison.base}: {claim}{why}."
@@ -198,7 +195,7 @@ def _collapse_sentence(view: RunView, signs: Sequence[str]) -> str:
     if signs:
         return "Signs of collapse: " + "; ".join(signs) + "."
     if view.last_step <= WINDOW_STEPS:
-        return f"The first {WINDOW_STEPS} steps are too few to decide whether learning holds or collapses."
+        return f"The first {WINDOW_STEPS} steps are too few to decide whether learning collapses."
     return (
         f"No sign of collapse: over {WINDOW_STEPS} steps at a time the solve rate stayed between {SOLVE_LOW_FRAC} "
         f"and {SOLVE_HIGH_FRAC} and validity above {100 * VALIDITY_LOW_FRAC:.0f} %, and the teachers kept writing new "

@@ -1,4 +1,4 @@
-"""A run as one plain object, for scripts: scores of base, control, product and members, and figures of its tasks."""
+"""A run as one plain object, for scripts: scores of base, control, product and members, and statistics of its tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WORDS = {"better": "better", "worse": "worse", "unclear": "no significant differ
 
 
 def summary(view: RunView) -> dict[str, Any]:
-    """Return one object of a run: what ``docs/runs.md`` lists. What is not known is null; shares are 0 to 1."""
+    """Return the fields that ``docs/runs.md`` lists. A value that is not known is null; shares are 0 to 1."""
     steps, product = view.last_step, product_name(view.metrics, view.last_step)
     members = [row for row in view.evaluations if row["individual"] not in NO_MEMBERS]
     last = max((row["step"] for row in members), default=None)
@@ -48,11 +48,11 @@ def summary(view: RunView) -> dict[str, Any]:
 
 
 def result_lines(view: RunView) -> list[str]:
-    """Return the result of a run in at most four lines: held-out scores by mode, what the product gained, and what to
-    try where it did not gain.
+    """Return the result of a run in at most four lines: held-out scores by mode, the product's gain, and what to try
+    where there is none.
 
-    Scores and differences have 95 % intervals over items, in points of a hundred. Without a held-out
-    evaluation there is no line.
+    Scores and differences have 95 % intervals over items, in percentage points. Without a held-out evaluation there
+    is no line.
     """
     found = summary(view)
     lines, gains, verdicts = [], [], set()
@@ -71,7 +71,8 @@ def result_lines(view: RunView) -> list[str]:
 
 
 def product_name(metrics: dict[str, Series], step: int) -> str | None:
-    """Return the product that was chosen after ``step``; None where none was; a continued run has none again."""
+    """Return the name of the product that was chosen after ``step``, None where none was chosen. A run that was
+    continued beyond its end has none until it ends again."""
     chosen = (name for name, series in metrics.items() if name.startswith(CHOSEN) and step in dict(series))
     return next(chosen, "").removeprefix(CHOSEN) or None
 
@@ -79,8 +80,8 @@ def product_name(metrics: dict[str, Series], step: int) -> str | None:
 def has_distilled(run_dir: Path, step: int) -> bool:
     """Return whether the distilled adapter of the checkpoint of ``step`` has been trained."""
     with Journal.open(Path(run_dir) / JOURNAL, read_only=True) as journal:
-        marks = "('distill/answers', 'restart/answers')"
-        found = journal.tuples(f"SELECT count(*) FROM metric WHERE name IN {marks} AND value > 0 AND step <= ?", [step])
+        names = "('distill/answers', 'restart/answers')"
+        found = journal.tuples(f"SELECT count(*) FROM metric WHERE name IN {names} AND value > 0 AND step <= ?", [step])
     return bool(found[0][0])
 
 

@@ -1,4 +1,4 @@
-"""A run at a glance, and its members, as rows of text."""
+"""Summary tiles and the members' table of a run, as text."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from redqueen.report.series import ends, rolling
 from redqueen.report.view import RunView
 
 MAX_MEMBERS = 50
-"""Longest table of members: the fittest."""
+"""Maximum number of members in a table (the fittest)."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """One number at a glance: its name, the value with its unit, a few words on it, and a verdict where it has one."""
+    """One number: its name, value with unit, a short note, and the verdict if there is one."""
 
     name: str
     value: str
@@ -25,7 +25,7 @@ class Tile:
 
 
 def tiles(view: RunView) -> list[Tile]:
-    """Return the run at a glance."""
+    """Return the tiles that summarize the run."""
     made = []
     for comparison in [] if view.is_nothing_valid else outcomes(view):
         change = 100 * (comparison.members.mean - comparison.base.mean)
@@ -51,7 +51,7 @@ def tiles(view: RunView) -> list[Tile]:
     seconds = sum(value or 0.0 for series in view.timings.values() for _, value in series)
     if seconds:
         step_s = view.step_seconds / max(1, view.last_step)
-        note = f"{step_s:.1f} s a step, without evaluations, checkpoints and product"
+        note = f"{step_s:.1f} s per step, without evaluations, checkpoints and product"
         made.append(Tile("Time", duration(seconds), note))
     return made
 
@@ -64,14 +64,14 @@ def member_head(view: RunView, living_only: bool = True) -> list[str]:
 
 
 def member_rows(view: RunView, most: int = MAX_MEMBERS, skip: int = 0, living_only: bool = True) -> list[list[str]]:
-    """Return one row for each member that is there at the end, teachers first, fittest first.
+    """Return one row for each present member, teachers first, then by fitness.
 
-    At most ``most`` rows, after the first ``skip``. Without ``living_only`` those that left follow, the latest first.
+    At most ``most`` rows, after the first ``skip``. Without ``living_only`` the replaced members follow, latest first.
     """
     last_rating = {row["individual"]: row for row in view.ratings}
     step = last_evaluated_step(view)
-    there = [m for m in view.individuals if m["left_step"] is None or not living_only]
-    there.sort(
+    members = [m for m in view.individuals if m["left_step"] is None or not living_only]
+    members.sort(
         key=lambda m: (
             -(m["left_step"] or LARGEST_INTEGER),
             m["role"] != "teacher",
@@ -80,7 +80,7 @@ def member_rows(view: RunView, most: int = MAX_MEMBERS, skip: int = 0, living_on
         )
     )
     rows = []
-    for member in there[skip : skip + most]:
+    for member in members[skip : skip + most]:
         rating = last_rating.get(member["id"])
         rated = [NOTHING, NOTHING] if view.ratings else []
         if rating is not None:

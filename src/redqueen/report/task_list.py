@@ -1,6 +1,6 @@
 """Tasks of a run: a list, and one task with its proposal and all attempts.
 
-Values always go in as parameters; the SQL text is put together from this file's own pieces alone.
+The SQL text consists of constants in this file only; all values are passed as parameters.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from redqueen.journal.untrusted import Row, SqlValue
 from redqueen.run.store import JOURNAL
 
 PAGE_TASKS, PREVIEW_CHARS = 25, 600
-"""A page of the dashboard lists so many tasks, and so much of their programs."""
+"""A page of the dashboard lists this many tasks, and this much of each program."""
 
 COLUMNS = (
     "seq", "step", *TASK_COLUMNS, "ast_depth", "cyclomatic", "num_lines", "num_attempts", "num_correct",
@@ -31,7 +31,7 @@ COLUMNS = (
 class TaskFilter:
     """A filter of tasks; None and "": no condition. Solve rates are shares (0..1) of graded attempts.
 
-    ``contains`` is a text in the program, message, inputs or outputs, whatever its case; ``limit`` 0: all.
+    ``contains`` is a text in the program, message, inputs or outputs (case-insensitive); ``limit`` 0: all.
     """
 
     kind: str = ""
@@ -46,7 +46,7 @@ class TaskFilter:
 
     @property
     def asked(self) -> dict[str, str]:
-        """The conditions that are set, as the parameters of an address."""
+        """The conditions that are set, as query parameters."""
         return {k: str(v) for k, v in asdict(self).items() if v not in (None, "") and k in FIELDS}
 
     def condition(self) -> tuple[str, list[SqlValue]]:
@@ -56,7 +56,7 @@ class TaskFilter:
             ("kind = ?", self.kind or None),
             ("step = ?", self.step),
             ("teacher = ?", self.teacher or None),
-            # under all_pairs a task's student is a list with commas
+            # with all_pairs, a task's student is a comma-separated list
             ("instr(',' || replace(student, ' ', '') || ',', ',' || ? || ',') > 0", self.student or None),
             ("num_attempts > 0 AND num_correct >= ? * num_attempts", self.min_solved),
             ("num_attempts > 0 AND num_correct <= ? * num_attempts", self.max_solved),
@@ -75,7 +75,7 @@ FIELDS = tuple(field.name for field in fields(TaskFilter) if field.name != "limi
 
 
 def find_tasks(run_dir: Path, wanted: TaskFilter) -> list[Row]:
-    """Return the newest tasks that fit, newest first, as plain values (``inputs`` and ``outputs`` as lists).
+    """Return the tasks that match, newest first, as plain values (``inputs`` and ``outputs`` as lists).
 
     Raises UserError when there is no journal or a condition is not valid.
     """
@@ -96,7 +96,7 @@ def find_tasks(run_dir: Path, wanted: TaskFilter) -> list[Row]:
 def read_task(run_dir: Path, task_id: str) -> Row:
     """Return one task as :func:`task_with_attempts` does.
 
-    Raises UserError when there is no such task: then it names the reason of the rejection if it was proposed at all.
+    Raises UserError when there is no such task; it names the reason if the proposal was rejected.
     """
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
         found = task_with_attempts(journal, "id", task_id)
@@ -109,8 +109,8 @@ def read_task(run_dir: Path, task_id: str) -> Row:
 
 
 def task_with_attempts(journal: Journal, column: Literal["id", "seq"], value: str | int) -> Row | None:
-    """Return the task whose ``column`` has this value, None without one, with ``proposal`` (the teacher's text, reward,
-    advantage) and ``attempts``, all plain values."""
+    """Return the task whose ``column`` has this value, with ``proposal`` (the teacher's text, reward, advantage) and
+    ``attempts``, all plain values; None if there is none."""
     found = journal.query(f"SELECT {', '.join(COLUMNS)} FROM task WHERE {column} = ?", [value])
     if not found:
         return None
@@ -140,8 +140,8 @@ NEIGHBOURS = "SELECT (SELECT max(seq) FROM task WHERE seq < ?), (SELECT min(seq)
 
 
 def read_form(asked: Mapping[str, str], present: Collection[str]) -> TaskFilter:
-    """Return the filter of a form's fields; ``present`` are the kinds there are. Raises UserError that names a field
-    that cannot be meant."""
+    """Return the filter of a form's fields; ``present`` are the run's kinds. Raises UserError that names an invalid
+    field."""
     text = {name: asked.get(name, "").strip()[:200] for name in FIELDS}
     if text["kind"] and text["kind"] not in present:
         raise UserError(f"The kind is unknown; choose one of {', '.join(present)}.")
@@ -172,7 +172,7 @@ def _share(name: str, text: str) -> float | None:
 
 
 def task_page(journal: Journal, wanted: TaskFilter, after: int | None) -> TaskPage:
-    """Return one page of the tasks that are wanted, paged by key: the next page begins after the last one's ``seq``."""
+    """Return one page of the tasks that match; the next page begins after the ``seq`` of this page's last task."""
     where, values = wanted.condition()
     num_found = None
     if not wanted.contains:

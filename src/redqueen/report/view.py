@@ -28,7 +28,7 @@ NUM_EXAMPLE_ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class Example:
-    """A task with some of its attempts (a right one, a wrong one, one that thought first, as far as there are)."""
+    """A task with some of its attempts (if present: a right one, a wrong one, one with thinking before the answer)."""
 
     task: Row
     attempts: list[Row]
@@ -80,17 +80,17 @@ class RunView:
 
     @property
     def living(self) -> list[str]:
-        """The members that are there at the last step."""
+        """The members that are in the population at the last step."""
         return [member["id"] for member in self.individuals if member["left_step"] is None]
 
     @property
     def slot_names(self) -> dict[int, str]:
-        """The name of each slot of the bank: its founder's, for children take slots over."""
+        """The name of each slot of the bank: the id of its founder, because children take slots over."""
         return {member["slot"]: member["id"] for member in reversed(self.individuals)}
 
     @cached_property
     def scores(self) -> dict[tuple[str, str], list[Row]]:
-        """The evaluations on all strata by mode and kind."""
+        """The evaluations over all strata, by mode and kind."""
         found: dict[tuple[str, str], list[Row]] = defaultdict(list)
         for row in self.evaluations:
             if row["stratum"] == ALL:
@@ -107,8 +107,8 @@ class RunView:
 
 
 def read_run(run_dir: Path, label: str | None = None, limit: TimeLimit | None = None) -> RunView:
-    """Read the journal in ``run_dir``. Raises UserError when there is none, when it has no step yet, or when its rows
-    are none that a run writes."""
+    """Read the journal in ``run_dir``. Raises UserError when there is none, when it has no step yet, or when a run
+    cannot have written its rows."""
     path = Path(run_dir) / JOURNAL
     with naming_contradictions(run_dir), Journal.open(path, read_only=True, limit=limit) as journal:
         steps = [row["step"] for row in journal.query("SELECT step FROM step ORDER BY step")]
@@ -148,7 +148,7 @@ def _view(journal: Journal, steps: list[int], label: str) -> RunView:
 
 
 def _examples(journal: Journal, step: int) -> list[Example]:
-    """Return one task of each kind in this step: the one with the most middling solve rate, for those teach most."""
+    """Return one task of each kind in this step: the one whose solve rate is nearest to 0.5, which trains most."""
     tasks = read.tasks_of_step(journal, step)
     chosen: dict[str, Row] = {}
     for task in sorted(
@@ -156,11 +156,12 @@ def _examples(journal: Journal, step: int) -> list[Example]:
     ):
         chosen.setdefault(task["kind"], task)
     ordered = sorted(chosen.values(), key=lambda task: task["seq"])
-    return [Example(read.with_pairs(task), _telling(read.attempts_of_task(journal, task["seq"]))) for task in ordered]
+    return [Example(read.with_pairs(task), _chosen(read.attempts_of_task(journal, task["seq"]))) for task in ordered]
 
 
-def _telling(attempts: Sequence[Row]) -> list[Row]:
-    """Return the first right, the first wrong and the first thoughtful attempt, then others, in their order."""
+def _chosen(attempts: Sequence[Row]) -> list[Row]:
+    """Return at most ``NUM_EXAMPLE_ATTEMPTS``, in their order: the first right one, the first wrong one and the first
+    with thinking before the answer, then others."""
     first_of = [
         next((a for a in attempts if a["correct"] and not a["lost"]), None),
         next((a for a in attempts if not a["correct"] and not a["lost"]), None),
@@ -203,9 +204,9 @@ def _curriculum(journal: Journal) -> list[Row]:
 
 
 def thinned(view: RunView, size: int) -> RunView:
-    """Return the view for figures with one point for each ``size`` steps; step 0 has one of its own.
+    """Return the view for figures with one point for each ``size`` steps; step 0 has its own point.
 
-    Metrics, times, the curriculum and health become means; of the ratings those at the points' ends stay.
+    Metrics, times, the curriculum and health become means; of the ratings, only the last of each point is kept.
     """
     if size == 1:
         return view
@@ -228,7 +229,7 @@ JOINED: dict[str, Callable[[list[Any]], Any]] = {
     "coverage": lambda counts: counts[-1],
     "warnings": lambda lists: list(chain.from_iterable(lists)),
 }
-"""What a point has of a column's values, where it is not their mean."""
+"""How a point combines a column's values, if not by their mean."""
 
 
 def _joined(rows: list[Row], size: int) -> list[Row]:

@@ -1,5 +1,5 @@
-// Draws the figures from the JSON in the page, in the page's colours, makes a table of each on demand, and keeps a page
-// of the dashboard up to date.
+// Draws the figures from the JSON in the page in the page's colours, makes a table of each on demand, and refreshes the
+// pages of the dashboard.
 "use strict";
 (function () {
   let charts = JSON.parse(document.getElementById("figures").textContent);
@@ -18,7 +18,7 @@
     return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
   }
 
-  function look() {
+  function palette() {
     const style = getComputedStyle(document.documentElement);
     const named = (name) => style.getPropertyValue("--" + name).trim();
     const colors = [0, 1, 2, 3, 4, 5, 6, 7].map((index) => named("c" + index));
@@ -76,8 +76,8 @@
     };
   }
 
-  // The k-th of several runs has its marks at every k-th of their steps, so that lines with the same values are seen; where
-  // there are fewer steps than runs, a later run's mark lies smaller upon an earlier one's.
+  // With n runs, run k has its markers at the steps k, k + n, k + 2n, ..., so that lines with the same values stay visible.
+  // With fewer steps than runs, a later run's marker is smaller and covers an earlier one's.
   function markSize(at, count, num, index) {
     const step = count * Math.max(1, Math.floor(num / (6 * count))), turns = Math.min(num, count);
     return index % step === (at % turns) * (step / count) ? 9 + 6 * (Math.floor((count - 1) / turns) - Math.floor(at / turns)) : 0;
@@ -277,7 +277,7 @@
     if (chart.type === "dots") box.style.height = Math.max(150, 70 + rows * (chart.series.length * DOT_PX + 14)) + "px";
     if (chart.type === "lineage") box.style.height = Math.max(220, 80 + rows * (rows > 12 ? 24 : 40)) + "px";
     if (chart.type === "heat") box.style.height = Math.max(240, 110 + rows * 26) + "px";
-    const drawing = echarts.init(box, null, { renderer: "svg" }), page = look();
+    const drawing = echarts.init(box, null, { renderer: "svg" }), page = palette();
     drawing.setOption(OPTIONS[chart.type](chart, page));
     drawn.set(box, drawing);
     fillLegend(box.closest(".card").querySelector(".legend"), drawing, chart, page);
@@ -325,7 +325,7 @@
     slot.replaceChildren(table);
   }
 
-  // ---- life of the page --------------------------------------------------------------------------------------------
+  // ---- drawing and events --------------------------------------------------------------------------------------------
   const boxes = [...document.querySelectorAll("[data-figure]")];
   function drawNext(at) {
     const started = performance.now();
@@ -356,9 +356,9 @@
   const status = document.getElementById("live-status"), button = document.getElementById("live");
   let paused = false, failures = 0, seen = document.getElementById("figures").textContent;
 
-  // Takes over what is new in another copy of this page: texts and tables by their id, figures by their numbers. A page
-  // that has other parts now (a first step, another run) is loaded anew.
-  function takeOver(page) {
+  // Updates this page from a newer copy: texts and tables by their id, figures by their data. If the new copy has other
+  // parts (a first step, another run), the page is reloaded.
+  function update(page) {
     const parts = (of) => [...of.querySelectorAll("[data-live], [data-figure]")].map((part) => part.id || part.dataset.figure).join();
     if (parts(page) !== parts(document) && !document.querySelector("input:checked")) { location.reload(); return false; }
     for (const old of document.querySelectorAll("[data-live]")) {
@@ -374,14 +374,14 @@
     return true;
   }
 
-  async function news() {
+  async function poll() {
     if (!paused && !document.hidden) {
       try {
         const answer = await fetch(location.href, { cache: "no-store" });
         if (!answer.ok) throw new Error(String(answer.status));
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
         failures = 0;
-        if (takeOver(page)) status.textContent = "Updated " + new Date().toLocaleTimeString("en-GB");
+        if (update(page)) status.textContent = "Updated " + new Date().toLocaleTimeString("en-GB");
         if (!page.body.dataset.refresh) {
           status.textContent = "The run has ended; this is its last state.";
           button.hidden = true;
@@ -392,15 +392,15 @@
         status.textContent = "No answer from the dashboard; is it still running?";
       }
     }
-    setTimeout(news, period_ms * Math.min(1 + failures, 6));
+    setTimeout(poll, period_ms * Math.min(1 + failures, 6));
   }
 
   button.hidden = false;
   button.addEventListener("click", () => {
     paused = !paused;
     button.setAttribute("aria-pressed", String(paused));
-    button.textContent = paused ? "Go on" : "Pause";
-    status.textContent = paused ? "Paused." : "Live again.";
+    button.textContent = paused ? "Resume" : "Pause";
+    status.textContent = paused ? "Paused." : "Live.";
   });
-  setTimeout(news, period_ms);
+  setTimeout(poll, period_ms);
 })();
