@@ -88,7 +88,7 @@ def quick_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     The worker that needs it first makes it, and the others wait for it.
     """
-    from redqueen.commands.train import play_to_report
+    from redqueen.commands.train import run_and_report
     from redqueen.config import load_config
     from redqueen.run.lifecycle import start
 
@@ -97,7 +97,7 @@ def quick_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (folder.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "report.html").exists():
-            play_to_report(folder, lambda: start(load_config(QUICK), folder))
+            run_and_report(folder, lambda: start(load_config(QUICK), folder))
     return folder
 
 

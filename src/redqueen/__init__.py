@@ -1,6 +1,6 @@
 """redqueen: population-based asymmetric self-play for post-training language models.
 
-What is offered here is found when it is first asked for, so that ``import redqueen`` itself imports nothing else.
+Each name in ``__all__`` is imported on first access, so that ``import redqueen`` itself is fast.
 """
 
 from importlib import import_module
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from redqueen.rewards import program_reward_fn, reward_fn
     from redqueen_sandbox import Sandbox
 
-_HOMES = {
+_MODULES = {
     "Config": "redqueen.config",
     "UserError": "redqueen.errors",
     "Sandbox": "redqueen_sandbox",
@@ -41,13 +41,13 @@ _HOMES = {
     "task_rows": "redqueen.commands.task_rows",
     "program_reward_fn": "redqueen.rewards",
 }
-"""Where a name is defined; all others are in ``redqueen.api``."""
+"""The module that defines a name; all other names are in ``redqueen.api``."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'redqueen' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES.get(name, "redqueen.api")), name)
+    value = globals()[name] = getattr(import_module(_MODULES.get(name, "redqueen.api")), name)
     return value
 
 

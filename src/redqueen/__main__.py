@@ -1,4 +1,4 @@
-"""``python -m redqueen``: the command line, where the script ``redqueen`` is not on the path."""
+"""``python -m redqueen``: the command line, also when the script ``redqueen`` is not on the path."""
 
 from redqueen.cli import main
 

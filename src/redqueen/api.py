@@ -1,6 +1,6 @@
-"""redqueen from Python: start runs, read them, breed adapters and load members. ``import redqueen`` offers all of it.
+"""redqueen from Python: start runs, read them, breed adapters and load members. ``import redqueen`` exports all of it.
 
-Nothing here does anything that the command line does not; mistakes are the same ``UserError``, in terms of arguments.
+The functions do the same as the commands and raise the same ``UserError``, which names arguments instead of flags.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 ConfigLike = Config | Mapping[str, Any] | str | Path | None
-"""A config, its sections as plain values, a TOML file, a preset's name, or None for the defaults."""
+"""A config, a mapping of its sections, a TOML file, a preset's name, or None for the defaults."""
 
 
-def in_arguments(function: Callable[P, T]) -> Callable[P, T]:
-    """Let the errors of a function name arguments and calls where the command line names flags."""
+def naming_arguments(function: Callable[P, T]) -> Callable[P, T]:
+    """Make the errors of a function name arguments and calls instead of flags and commands."""
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return function(*args, **kwargs)
         except UserError as error:
-            raise UserError(_argued(str(error))) from None
+            raise UserError(_with_argument_names(str(error))) from None
 
     return call
 
 
-def _argued(text: str) -> str:
+def _with_argument_names(text: str) -> str:
     text = re.sub(r"`redqueen (train|resume|breed)\b[^`]*`", r"`redqueen.\1(...)`", text)
     text = text.replace("--set ", "overrides: ")
     return re.sub(r"(?<!\S)--([a-z][a-z-]+)", lambda found: found[1].replace("-", "_"), text)
 
 
-@in_arguments
+@naming_arguments
 def load_config(config: ConfigLike = None, overrides: Mapping[str, Any] | None = None) -> Config:
     """Return a whole config: from a preset's name, a TOML file, plain values, or the defaults.
 
-    ``overrides`` are values by ``"section.field"``. Raises UserError naming the field and what would be right.
+    ``overrides`` are values by ``"section.field"``. Raises UserError that names the field and its valid values.
     """
     _refuse_other_type("config", config, (Config, Mapping, str, Path), "a preset's name, a TOML file or plain values")
     _refuse_other_type("overrides", overrides, (Mapping,), 'a dict such as {"run.num_steps": 2}')
@@ -85,49 +85,49 @@ def _refuse_other_type(name: str, given: object, known: tuple[type, ...], wanted
         raise UserError(f"{name}: give {wanted}, not a {type(given).__name__}")
 
 
-@in_arguments
+@naming_arguments
 def train(
     config: ConfigLike = None, run_dir: str | Path | None = None, overrides: Mapping[str, Any] | None = None
 ) -> Run:
-    """Play a run from its beginning to its report and return it; its folder is ``run_dir`` (runs/NAME-SEED).
+    """Do a run from its beginning to its report and return it; its folder is ``run_dir`` (default runs/NAME-SEED).
 
     Progress is shown on standard error. Raises UserError, with nothing written, for a config that cannot run, and
-    KeyboardInterrupt when it was stopped; ``resume`` then continues it.
+    KeyboardInterrupt when the run was stopped; ``resume`` then continues it.
     """
     from redqueen.fitting import fit_to_base
     from redqueen.run.lifecycle import start
 
     resolved = fit_to_base(load_config(config, overrides), overrides or ()).config
     folder = Path(run_dir) if run_dir else Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"
-    return _played(folder, start(resolved, folder))
+    return _finished(folder, start(resolved, folder))
 
 
-@in_arguments
+@naming_arguments
 def resume(
     run_dir: str | Path, num_steps: int | None = None, trust_hooks: bool = False, allow_weak: bool = False
 ) -> Run:
-    """Continue a run from its newest checkpoint; with ``num_steps`` also beyond the end that it had.
+    """Continue a run from its newest checkpoint; with ``num_steps`` also beyond its previous end.
 
     The folder is untrusted: see ``redqueen.run.lifecycle.resume``. Raises as ``train`` does.
     """
     from redqueen.run import lifecycle
 
     overrides = [] if num_steps is None else [f"run.num_steps={num_steps}"]
-    return _played(Path(run_dir), lifecycle.resume(Path(run_dir), trust_hooks, allow_weak, overrides=overrides))
+    return _finished(Path(run_dir), lifecycle.resume(Path(run_dir), trust_hooks, allow_weak, overrides=overrides))
 
 
-def _played(folder: Path, to_its_end: bool) -> Run:
+def _finished(folder: Path, has_ended: bool) -> Run:
     from redqueen.report.pages import write_report
     from redqueen.run.store import REPORT
 
-    if not to_its_end:
+    if not has_ended:
         raise KeyboardInterrupt(f"{folder} was stopped; redqueen.resume({str(folder)!r}) continues it")
     write_report([folder], folder / REPORT)
     return Run(folder)
 
 
 class Records(list[dict[str, Any]]):
-    """Plain records, one dict each; ``frame()`` makes a table of them where pandas is installed."""
+    """A list of dicts; ``frame()`` returns them as a pandas data frame."""
 
     def frame(self) -> pandas.DataFrame:
         """Return the records as a data frame, one row each. Raises UserError without pandas."""
@@ -140,25 +140,25 @@ class Records(list[dict[str, Any]]):
 
 @dataclass(frozen=True)
 class Figures:
-    """The report of a run as one page of HTML that fetches nothing; a notebook shows it in a frame."""
+    """The report of a run as one page of HTML that fetches nothing; a notebook shows it in an iframe."""
 
     html: str = field(repr=False)
 
     def _repr_html_(self) -> str:
-        # allow-scripts alone: the page draws itself and has no access to the notebook
+        # allow-scripts only: the page can draw its charts and has no access to the notebook
         return f'<iframe sandbox="allow-scripts" width="100%" height="800" srcdoc="{escape(self.html)}"></iframe>'
 
 
 class Run:
-    """A run directory, to be read; also while another process writes it. Nothing in it is changed or executed.
+    """Read access to a run directory, also while another process writes it. Nothing in it is changed or executed.
 
-    Text that a model wrote (of tasks and attempts) is untrusted.
+    Text that a model wrote (in tasks and attempts) is untrusted.
     """
 
     def __init__(self, run_dir: str | Path) -> None:
         """Raises UserError when there is no run in the folder, or its journal is damaged."""
         self.folder = Path(run_dir)
-        self._told = dict(self._read(read.run_record).config)
+        self._recorded_config = dict(self._read(read.run_record).config)
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r})"
@@ -166,7 +166,7 @@ class Run:
     @cached_property
     def config(self) -> Config:
         """The config in the journal. Raises UserError when it is from another version of redqueen."""
-        return parse_recorded(self._told, f"the config in the journal of {self.folder}")
+        return parse_recorded(self._recorded_config, f"the config in the journal of {self.folder}")
 
     @property
     def num_steps(self) -> int:
@@ -174,7 +174,7 @@ class Run:
         return self._read(read.last_step) or 0
 
     def metrics(self) -> Records:
-        """Return one record a step: ``step``, and every metric by its name (None: not defined in that step)."""
+        """Return one record per step: ``step``, and every metric by its name (None: not defined in that step)."""
         steps: dict[int, dict[str, Any]] = {}
         for name, series in self._read(read.metric_series).items():
             for step, value in series:
@@ -182,7 +182,7 @@ class Run:
         return Records(steps[step] for step in sorted(steps))
 
     def members(self) -> Records:
-        """Return one record a member, past and present, in the order of birth.
+        """Return one record per member, past and present, in the order of birth.
 
         ``id``, ``role``, ``slot``, ``born_step``, ``left_step`` (None: still there), ``operator``, ``parents``, and
         the last rating: ``mu``, ``sigma`` (rating points), ``fitness``; None where a member has none.
@@ -197,7 +197,7 @@ class Run:
         )
 
     def tasks(self, kind: str = "", step: int | None = None) -> Records:
-        """Return the valid tasks in the order of proposal, of one kind or step if it is named.
+        """Return the valid tasks in the order of proposal, optionally only those of one kind or step.
 
         ``inputs`` and ``outputs`` are lists of literals; ``solve_frac`` (0..1) is None without graded attempts.
         """
@@ -216,10 +216,10 @@ class Run:
         return Records(self._read(lambda journal: journal.query(asked, (task,))))
 
     def evaluations(self) -> Records:
-        """Return external fitness, one record for each step, member, stratum, kind and mode; see the journal's page."""
+        """Return external fitness, one record per step, member, stratum, kind and mode; see ``docs/runs.md``."""
         return Records(self._read(read.evaluations))
 
-    @in_arguments
+    @naming_arguments
     def export(self, out: str | Path, member: str = "", merge: bool = False) -> Path:
         """Write the run's product, or ``member``, as a PEFT folder, or with ``merge`` as a whole model; return ``out``.
 
@@ -236,7 +236,7 @@ class Run:
         return Figures(self._view(lambda view: report_html([view])))
 
     def _repr_html_(self) -> str:
-        """Return the held-out scores, or the reason why there are none yet, for a notebook."""
+        """Return the held-out scores as HTML for a notebook, or the reason why there are none yet."""
         from redqueen.report.summary import result_lines
 
         try:
@@ -245,21 +245,21 @@ class Run:
             lines = [str(error)]
         return "<br>".join(escape(visible(line)) for line in (f"{self}, {counted(self.num_steps, 'step')}", *lines))
 
-    def _view(self, tell: Callable[[RunView], T]) -> T:
+    def _view(self, function: Callable[[RunView], T]) -> T:
         from redqueen.report.view import read_run
 
         with naming_contradictions(self.folder):
-            return tell(read_run(self.folder))
+            return function(read_run(self.folder))
 
-    @in_arguments
-    def _read(self, ask: Callable[[Journal], T]) -> T:
+    @naming_arguments
+    def _read(self, function: Callable[[Journal], T]) -> T:
         from redqueen.run.store import JOURNAL
 
         with closing(Journal.open(self.folder / JOURNAL, read_only=True)) as journal:
-            return ask(journal)
+            return function(journal)
 
 
-@in_arguments
+@naming_arguments
 def breed(
     operator: str,
     parents: Sequence[str | Path],
@@ -267,10 +267,10 @@ def breed(
     seed: int = 0,
     fitness: Sequence[float] | None = None,
 ) -> dict[str, Any]:
-    """Make a child of PEFT folders in the folder ``out``; return what was done, as ``breeding.json`` there says it.
+    """Breed a child from PEFT folders into the folder ``out``; return the content of its ``breeding.json``.
 
-    ``operator``: an id of ``redqueen operators``; ``fitness``: one number a parent (a list
-    or an array). Raises UserError for what does not fit, with nothing written.
+    ``operator``: an id of ``redqueen operators``; ``fitness``: one number per parent (a list or an array). Raises
+    UserError, with nothing written, for invalid arguments or parents that cannot be combined.
     """
     from redqueen.commands.breed import breed_folders
 
@@ -279,11 +279,11 @@ def breed(
     try:
         numbers = None if fitness is None else [float(value) for value in fitness]
     except (TypeError, ValueError):
-        raise UserError(f"fitness: {fitness!r} are not numbers: give one for each parent") from None
+        raise UserError(f"fitness: {fitness!r} is not a list of numbers: give one for each parent") from None
     return breed_folders(operator, [Path(parent) for parent in parents], seed, numbers, Path(out))
 
 
-@in_arguments
+@naming_arguments
 def evolve_adapters(
     adapters: Sequence[str | Path],
     fitness: Callable[[Path], float],
@@ -294,10 +294,10 @@ def evolve_adapters(
 ) -> Records:
     """Evolve PEFT adapters of one base without self-play; return the survivors, the fittest first, one dict each.
 
-    ``fitness``: your function from an adapter's folder to a number, larger is better; it is called once a child.
-    Each generation breeds as many children as there are adapters, in ``out``, and as many of all survive. A record has
-    ``folder``, ``fitness``, ``generation`` (0: given), ``operator`` and ``parents``. Raises UserError for what does
-    not fit.
+    ``fitness``: your function from an adapter's folder to a number, larger is better; it is called once per adapter.
+    Each generation breeds as many children as there are adapters, into ``out``; the fittest of parents and children
+    survive. A record has ``folder``, ``fitness``, ``generation`` (0: given), ``operator`` and ``parents``. Raises
+    UserError for invalid arguments.
     """
     from redqueen.commands.breed import evolve_folders
 
@@ -314,11 +314,11 @@ class Member:
     tokenizer: PreTrainedTokenizerBase
 
 
-@in_arguments
+@naming_arguments
 def load_member(source: str | Path, member: str = "") -> Member:
-    """Load a member of a run (its newest checkpoint) by its id, or whatever `redqueen export` or PEFT wrote.
+    """Load a member of a run (newest checkpoint) by its id, or a folder that `redqueen export` or PEFT wrote.
 
-    ``source``: a run directory with ``member``, or an adapter's or a model's folder without. Raises UserError when
+    ``source``: a run directory (then give ``member``), or the folder of an adapter or a model. Raises UserError when
     there is none, or no such member.
     """
     from redqueen.adapters.peft import CONFIG_FILE, read_adapter

@@ -1,4 +1,4 @@
-"""The command line. Each command imports what it needs when it is called, so --help does not load torch."""
+"""The command line. Each command imports its modules when it is called, so --help does not load torch."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ app = typer.Typer(
 RunDir = Annotated[Path, typer.Argument(help="A run directory, as `redqueen train` made it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Kind = Annotated[str, typer.Option(help="Only tasks of this kind.")]
-MinSolved = Annotated[float | None, typer.Option(help="Least share of right attempts, 0 to 1.")]
-MaxSolved = Annotated[float | None, typer.Option(help="Greatest share of right attempts, 0 to 1.")]
+MinSolved = Annotated[float | None, typer.Option(help="Minimum share of right attempts, 0 to 1.")]
+MaxSolved = Annotated[float | None, typer.Option(help="Maximum share of right attempts, 0 to 1.")]
 TrustHooks = Annotated[
-    bool, typer.Option("--trust-hooks", help="Import the hook that the run folder's config names: that runs its code.")
+    bool, typer.Option("--trust-hooks", help="Import, and so execute, the hook that the run folder's config names.")
 ]
 AllowWeak = Annotated[bool, typer.Option("--allow-weak", help="Run even without a system-call filter.")]
 Cluster = Annotated[str | None, typer.Option("--cluster", help="A Ray cluster for the shards: HOST:PORT, or auto.")]
@@ -82,7 +82,7 @@ def train(
     ] = False,
     cluster: Cluster = None,
 ) -> None:
-    """Play a run from its beginning to its report."""
+    """Train a population from a config to a report."""
     from redqueen.commands import train as command
 
     command.train(config, run_dir, set_ or [], dry_run, cluster, measure)
@@ -98,7 +98,7 @@ def presets_() -> None:
 
 @app.command()
 def docs(
-    page: Annotated[str, typer.Argument(help="A page, or words of its title, as own-model; default: list all.")] = "",
+    page: Annotated[str, typer.Argument(help="A page, or words of its title; default: list all.")] = "",
 ) -> None:
     """List the pages of the documentation of this version, or print one, in Markdown."""
     from redqueen.config.load import did_you_mean, shipped
@@ -119,7 +119,7 @@ def docs(
 
 @app.command()
 def init(
-    preset: Annotated[str, typer.Argument(help="Whose values; default: none's.")] = "",
+    preset: Annotated[str, typer.Argument(help="The preset that gives the values; default: none.")] = "",
 ) -> None:
     """Print a config with every field explained: `redqueen init smoke > my.toml`."""
     from redqueen.commands.init import config_text
@@ -145,7 +145,7 @@ def resume(
 def report(
     run_dirs: Annotated[list[Path], typer.Argument(help="One run directory, or several to compare.")],
     out: Annotated[Path | None, typer.Option("--out", help="File to write; default: report.html in the first.")] = None,
-    format_: Annotated[str, typer.Option("--format", help="Of a table: csv or parquet.")] = "",
+    format_: Annotated[str, typer.Option("--format", help="Format of the table: csv or parquet.")] = "",
     table: Annotated[str, typer.Option("--table", help="Write this table instead, e.g. task.")] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -162,12 +162,12 @@ def experiment(
     tables: Annotated[Path | None, typer.Option("--tables", help="Folder of the tables; default: --out.")] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Runs in parallel.")] = 1,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would run and stop.")] = False,
-    tables_only: Annotated[bool, typer.Option("--tables-only", help="Write the tables of what is finished.")] = False,
+    tables_only: Annotated[bool, typer.Option("--tables-only", help="Write the tables of the finished runs.")] = False,
 ) -> None:
-    """Play every arm with every seed, resuming interrupted runs, and compare the arms over seeds."""
+    """Run every arm with every seed, resuming interrupted runs, and compare the arms over seeds."""
     from redqueen.commands.experiment import run_experiment
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends when its runs have ended, as by Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: it waits for its runs to end
     try:
         run_experiment(file, out, tables, jobs, dry_run, tables_only)
     except KeyboardInterrupt:
@@ -192,9 +192,9 @@ def tasks(
     student: Annotated[str, typer.Option(help="Only tasks for this student.")] = "",
     min_solved: MinSolved = None,
     max_solved: MaxSolved = None,
-    min_depth: Annotated[int | None, typer.Option(help="Least depth of the program's syntax tree.")] = None,
+    min_depth: Annotated[int | None, typer.Option(help="Minimum depth of the program's syntax tree.")] = None,
     contains: Annotated[
-        str, typer.Option(help="Only tasks with this text in program, message, inputs or outputs, in any case.")
+        str, typer.Option(help="Only tasks with this text in program, message, inputs or outputs; case-insensitive.")
     ] = "",
     limit: Annotated[int, typer.Option(help="Take this many, newest first; 0: all.")] = 20,
     prompts: Annotated[str, typer.Option("--prompts", help="With --out: the prompts' format.")] = "chat",
@@ -224,11 +224,11 @@ def tasks(
 def replay(
     run_dir: RunDir,
     task: Annotated[str, typer.Option("--task", help="The task's id, as `redqueen tasks` shows it.")],
-    judge: Annotated[bool, typer.Option("--judge", help="Judge everything again in the sandbox, and compare.")] = False,
+    judge: Annotated[bool, typer.Option("--judge", help="Grade everything again in the sandbox, and compare.")] = False,
     allow_weak: AllowWeak = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show one task: program, inputs, outputs, what the teacher wrote, every attempt with its verdict."""
+    """Show one task: program, inputs, outputs, the teacher's text, every attempt with its verdict."""
     from redqueen.commands.tasks import show_task
 
     show_task(run_dir, task, judge, as_json, allow_weak)
@@ -246,7 +246,7 @@ def export(
         ),
     ] = "",
     merge: Annotated[bool, typer.Option("--merge", help="Write a whole model, the adapter merged into it.")] = False,
-    base_name: Annotated[str, typer.Option(help="Name of the base on the hub, for a run on a folder of it.")] = "",
+    base_name: Annotated[str, typer.Option(help="Name on the hub of a base that the run loaded from a folder.")] = "",
 ) -> None:
     """Write the run's product, or a member, with its model card: a PEFT folder, or merged into the base."""
     from redqueen.commands.export import export_member
@@ -258,7 +258,7 @@ def export(
 @app.command()
 def dashboard(
     runs_dir: Annotated[Path, typer.Argument(help="A folder of run directories, or one run directory.")],
-    port: Annotated[int, typer.Option("--port", help="Port on 127.0.0.1; 0: any free one.")] = 8470,
+    port: Annotated[int, typer.Option("--port", help="Port on 127.0.0.1; 0: any free port.")] = 8470,
 ) -> None:
     """Serve live pages of the runs in a folder, on this machine only, until Ctrl-C."""
     from redqueen.report.serve import serve
@@ -282,10 +282,10 @@ def verify(
     file: Annotated[Path, typer.Argument(help='JSON lines {"id", "code", "input"}.')],
     workers: Annotated[int, typer.Option(help="Programs at a time.")] = 2,
     cpu_ms: Annotated[int, typer.Option(help="CPU limit of a program, in milliseconds.")] = 100,
-    seeds: Annotated[int, typer.Option(help="Hash seeds a program must agree under.")] = 8,
+    seeds: Annotated[int, typer.Option(help="Number of hash seeds; the outputs must agree.")] = 8,
     allow_weak: AllowWeak = False,
 ) -> None:
-    """Run untrusted programs in the sandbox: one JSON line of verdict and output for each, in order."""
+    """Run untrusted programs in the sandbox: one JSON line with verdict and output for each, in order."""
     from redqueen.commands.verify import verify_file
 
     verify_file(file, sys.stdout, workers, cpu_ms, seeds, allow_weak)
@@ -295,7 +295,7 @@ def verify(
 def grade(
     file: Annotated[Path, typer.Argument(help='JSON lines {"id", "kind", "code", "input", "output", "answer"}.')],
 ) -> None:
-    """Grade answers that stand beside their tasks: one JSON line of verdict for each, in order."""
+    """Grade a file of tasks with answers: one JSON line with the verdict for each, in order."""
     from redqueen.evaluate.given_answers import grade_lines
 
     for line in grade_lines(file):
@@ -304,7 +304,7 @@ def grade(
 
 @app.command()
 def domains(as_json: AsJson = False) -> None:
-    """List the domains of tasks with their kinds, prompt formats and frozen items, and where they come from."""
+    """List the domains of tasks with their source, kinds, prompt formats and frozen items."""
     from redqueen.commands.domains import domain_rows, domains_table
 
     print(json.dumps(domain_rows()) if as_json else domains_table())
@@ -317,7 +317,7 @@ def validate(
     allow_weak: AllowWeak = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a domain: right answers grade right, trivial and hostile ones wrong, each time the same."""
+    """Check a domain: its grader accepts right answers, rejects trivial and hostile ones, and is deterministic."""
     from redqueen.commands.validate import validate as command
 
     if not command(domain, tasks_, as_json, allow_weak):
@@ -326,7 +326,7 @@ def validate(
 
 @app.command()
 def operators(as_json: AsJson = False) -> None:
-    """List the evolutionary operators with their formulas and where they come from."""
+    """List the evolutionary operators with their formulas and sources."""
     from redqueen.commands.breed import operator_rows, operators_table
 
     print(json.dumps(operator_rows()) if as_json else operators_table())
@@ -337,8 +337,8 @@ def breed(
     operator: Annotated[str, typer.Option(help="An id from `redqueen operators`, or your own as module:NAME.")],
     parents: Annotated[list[Path], typer.Option(help="PEFT folders: repeat the flag for two parents.")],
     out: Annotated[Path, typer.Option(help="Folder to make.")],
-    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
-    fitness: Annotated[list[float] | None, typer.Option(help="One number a parent; repeat the flag.")] = None,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    fitness: Annotated[list[float] | None, typer.Option(help="One number per parent; repeat the flag.")] = None,
 ) -> None:
     """Breed a child from PEFT folders; prints one JSON object."""
     from redqueen.commands.breed import breed_folders
@@ -358,15 +358,15 @@ def evaluate(
     ] = "",
     data: Annotated[Path | None, typer.Option(help="The items as a file; default: the hub, or the package.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first items.")] = None,
-    samples: Annotated[int, typer.Option(help="Answers an item for pass@k, besides the greedy one.")] = 0,
+    samples: Annotated[int, typer.Option(help="Answers per item for pass@k, in addition to the greedy one.")] = 0,
     temperature: Annotated[float, typer.Option(help="Temperature of these samples.")] = 0.8,
     out: Annotated[
         Path | None, typer.Option(help="File for the answers, JSON lines; default: inside a run, else none.")
     ] = None,
-    answers: Annotated[Path | None, typer.Option(help='Grade these, JSON lines {"id", "answer"}, no model.')] = None,
+    answers: Annotated[Path | None, typer.Option(help='Grade these, JSON lines {"id", "answer"}; no model.')] = None,
     style: Annotated[
         Literal["auto", "plain", "fewshot", "run"],
-        typer.Option(help="A plain chat request, examples to continue, the run's prompt format; auto: what fits."),
+        typer.Option(help="A plain chat request, examples to continue, the run's prompt format; auto: by suite."),
     ] = "auto",
     set_: Overrides = None,
 ) -> None:

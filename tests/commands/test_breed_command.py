@@ -194,7 +194,7 @@ def test_bad_arguments_are_named(parents: list[Path], tmp_path: Path) -> None:
     refused("X1 takes 2 folder", tmp_path, "X1", parents[:1])
     refused("M1 takes 1 folder", tmp_path, "M1", parents)
     refused("given twice", tmp_path, "X1", [parents[0], parents[0] / ".." / parents[0].name])
-    refused("one number a parent", tmp_path, "X4", parents, fitness=[0.5])
+    refused("one number per parent", tmp_path, "X4", parents, fitness=[0.5])
     refused("NaN", tmp_path, "X4", parents, fitness=[0.5, float("nan")])
     refused("--seed -1", tmp_path, "X4", parents, seed=-1)
 
@@ -224,7 +224,7 @@ def test_the_command_prints_one_json_object(parents: list[Path], tmp_path: Path)
     [
         (["--operator", "X12"], "unknown operator 'X12'"),
         (["--operator", "M1"], "M1 takes 1 folder"),
-        (["--operator", "X3", "--fitness", "1"], "--fitness: give one number a parent"),
+        (["--operator", "X3", "--fitness", "1"], "--fitness: give one number per parent"),
     ],
 )
 def test_the_command_refuses_in_one_sentence_with_exit_code_2(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import redqueen
 
-from redqueen.commands.train import play_to_report
+from redqueen.commands.train import run_and_report
 from redqueen.config.load import presets
 
 
@@ -26,7 +26,7 @@ def test_a_run_that_is_stopped_leaves_with_130_and_says_how_to_go_on(
     tmp_path = tmp_path / "with a space"
     tmp_path.mkdir()
     with pytest.raises(SystemExit) as end:
-        play_to_report(tmp_path / name, play)
+        run_and_report(tmp_path / name, play)
     out, err = capsys.readouterr()
     assert name or shlex.split(err.rpartition(": ")[2]) == ["redqueen", "resume", str(tmp_path)]
     assert (end.value.code, out) == (130, "") and remedy in err

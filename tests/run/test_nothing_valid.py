@@ -7,7 +7,7 @@ from small_bases import small_base
 from starlette.testclient import TestClient
 
 from redqueen.commands.export import export_member
-from redqueen.commands.train import play_to_report
+from redqueen.commands.train import run_and_report
 from redqueen.config import load_config
 from redqueen.errors import UserError
 from redqueen.report.site import create_app
@@ -25,7 +25,7 @@ def test_a_run_without_a_valid_task_ends_red_without_a_product_and_with_exit_cod
     config = load_config(QUICK, [f"model.base={base}", "run.num_steps=2", "evaluate.max_items=4"])
     for play in (lambda: start(config, run), lambda: resume(run)):
         with pytest.raises(SystemExit) as end:
-            play_to_report(run, play)
+            run_and_report(run, play)
         out, err = capsys.readouterr()
         assert end.value.code == 1 and "report:" in out
         assert "no proposal of the run was ever valid, so nothing was learned and there is no product: take" in err

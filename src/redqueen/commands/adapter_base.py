@@ -1,4 +1,4 @@
-"""The base of an adapter in a folder: where it is on this machine, and the hash by which two are compared."""
+"""The base of an adapter in a folder: where it is on this machine, and the hash that identifies it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ def base_name(adapter: Adapter) -> str:
 
 
 def base_of(adapter: Adapter) -> str:
-    """Return what ``model.base`` must be for an adapter: the base in its folder, the embedded one, a path or a hub
-    name.
+    """Return ``model.base`` for an adapter: the base in its folder, the embedded base, a path or a hub name.
 
-    Raises UserError when it names none, or an embedded base that is not the one of this version.
+    Raises UserError when it names no base, or an embedded base that is not the one of this version.
     """
     if (adapter.folder / OWN_BASE).is_dir():
         return str(adapter.folder / OWN_BASE)
@@ -43,15 +42,15 @@ def base_of(adapter: Adapter) -> str:
 
 
 def base_sha256(adapter: Adapter) -> str:
-    """Return the hash of the weights that an adapter was trained on; "" when it is not known."""
+    """Return the SHA-256 of the base weights that an adapter was trained on; "" when it is not known."""
     if adapter.base_sha256:
         return adapter.base_sha256
-    # The name is out of a file and of any length: os.path says False where Path raises.
+    # The name is from a file and can have any length: os.path returns False where Path raises.
     bases = [adapter.folder / OWN_BASE, *([Path(base_name(adapter))] if base_name(adapter) else [])]
     return next((weights_sha256(base) for base in bases if os.path.isdir(base) or is_gguf(str(base))), "")
 
 
 def same_base(one: Adapter, other: Adapter) -> bool:
-    """Return whether two adapters belong to one base: by the hashes of its weights, else by its name."""
+    """Return whether two adapters have the same base: by the hash of its weights if known, else by its name."""
     first, second = base_sha256(one), base_sha256(other)
     return first == second if first and second else base_name(one) == base_name(other)

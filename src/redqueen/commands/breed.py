@@ -29,18 +29,18 @@ _MUST_AGREE = ("r", "lora_alpha")
 def breed_folders(
     operator: str, parents: Sequence[Path], seed: int, fitness: Sequence[float] | None, out: Path
 ) -> dict[str, Any]:
-    """Make one child from PEFT folders and write it to ``out``, which PEFT then loads.
+    """Make one child from PEFT folders and write it to ``out`` as a PEFT folder.
 
-    Returns, ready for JSON, ``operator``, ``seed``, ``parents``, ``constants``, ``relative_change``
-    (``overall`` and each module, against the first parent) and ``seconds`` (the operator, without files). The same is
-    written to the child's folder as ``breeding.json``. ``fitness`` is one number a parent; without it they count as
-    equal. Raises UserError for anything that does not fit, and then nothing is written.
+    Returns, ready for JSON, ``operator``, ``seed``, ``parents``, ``fitness``, ``constants``, ``relative_change``
+    (``overall`` and each module, relative to the first parent) and ``seconds`` (of the operator, without file access).
+    The same is written to the child's folder as ``breeding.json``. ``fitness`` is one number per parent; without it all
+    are equal. Raises UserError, with nothing written, for invalid arguments or parents that cannot be combined.
     """
     chosen = find(operator)
     _check_arguments(chosen, parents, seed, fitness, out)
     adapters = [read_adapter(Path(folder)) for folder in parents]
     for other in adapters[1:]:
-        _check_fit(adapters[0], other)
+        _check_compatible(adapters[0], other)
     start = time.perf_counter()
     child = apply(chosen, [a.genotype for a in adapters], fitness or [0.0] * len(adapters), seed)
     seconds = time.perf_counter() - start
@@ -53,9 +53,9 @@ def breed_folders(
         "relative_change": {"overall": child.change.overall, **child.change.per_layer},
         "seconds": round(seconds, 4),
     }
-    with naming_remedy(f"--out {out} cannot be written"), making_folder(out) as aside:
-        write_adapter(aside, adapters[0].config, child.genotype, base_sha256(adapters[0]))
-        (aside / "breeding.json").write_text(json.dumps(record, indent=2) + "\n")
+    with naming_remedy(f"--out {out} cannot be written"), making_folder(out) as temporary:
+        write_adapter(temporary, adapters[0].config, child.genotype, base_sha256(adapters[0]))
+        (temporary / "breeding.json").write_text(json.dumps(record, indent=2) + "\n")
     return record
 
 
@@ -67,11 +67,11 @@ def evolve_folders(
     operators: Sequence[str],
     seed: int,
 ) -> list[dict[str, Any]]:
-    """Evolve PEFT folders in ``out``: in each generation as many children as there are adapters, then the fittest stay.
+    """Evolve PEFT folders in ``out``: each generation breeds as many children as there are adapters; the fittest stay.
 
-    Children are bred as in a run: crossover or mutation by a coin, parents by rank. Returns the survivors, the fittest
+    Children are bred as in a run: crossover or mutation at random, parents by rank. Returns the survivors, the fittest
     first: ``folder``, ``fitness``, ``generation``, ``operator`` and ``parents``. Children that do not survive are
-    deleted; the given folders are not changed. Raises UserError for what does not fit, before anything is written.
+    deleted; the given folders are not changed. Raises UserError for invalid arguments before anything is written.
     """
     rules = EvolveConfig(operators=tuple(operators), selection="rank")
     for name in rules.operators:
@@ -82,7 +82,7 @@ def evolve_folders(
         raise UserError(f"out: {out} exists already: choose a new folder")
     first = read_adapter(adapters[0])
     for folder in adapters[1:]:
-        _check_fit(first, read_adapter(folder))
+        _check_compatible(first, read_adapter(folder))
     rng = np.random.default_rng(seed)
     alive = [_entry(Path(folder), fitness, 0, "founder", []) for folder in adapters]
     for generation in range(1, generations + 1):
@@ -114,7 +114,7 @@ def _entry(
 
 
 def operators_table() -> str:
-    """All operators with name, parents, formula, constants and source, one block each, as text."""
+    """Return all operators as text, one block each: name, parents, formula, constants and source."""
     lines = []
     for operator in OPERATORS.values():
         constants = ", ".join(f"{name} {value:g}" for name, value in asdict(operator.constants).items())
@@ -125,7 +125,7 @@ def operators_table() -> str:
 
 
 def operator_rows() -> list[dict[str, Any]]:
-    """All operators as plain values, ready for JSON: the content of ``operators_table``."""
+    """Return the content of ``operators_table`` as plain values, ready for JSON."""
     names = ("id", "name", "family", "num_parents", "formula", "source")
     return [
         {name: getattr(operator, name) for name in names} | {"constants": asdict(operator.constants)}
@@ -136,11 +136,11 @@ def operator_rows() -> list[dict[str, Any]]:
 def _check_arguments(
     operator: Operator, parents: Sequence[Path], seed: int, fitness: Sequence[float] | None, out: Path
 ) -> None:
-    """Refuse what can be refused before a file is read."""
+    """Check the arguments before any file is read."""
     if len(parents) != operator.num_parents:
         raise UserError(f"--parents: {operator.id} takes {operator.num_parents} folder(s), {len(parents)} given")
     if fitness and len(fitness) != len(parents):
-        raise UserError(f"--fitness: give one number a parent, {len(parents)} in all; {len(fitness)} given")
+        raise UserError(f"--fitness: give one number per parent, {len(parents)} in all; {len(fitness)} given")
     if fitness and not all(map(math.isfinite, fitness)):
         raise UserError("--fitness: NaN and infinity are not valid; give a finite number")
     if not 0 <= seed < 2**63:
@@ -152,8 +152,8 @@ def _check_arguments(
         raise UserError(f"--out {out} exists already: choose a new folder")
 
 
-def _check_fit(one: Adapter, other: Adapter) -> None:
-    """Refuse parents that are not adapters of one kind on one base."""
+def _check_compatible(one: Adapter, other: Adapter) -> None:
+    """Refuse parents with different rank, alpha, target modules or base."""
     for name in _MUST_AGREE:
         first, second = one.config.get(name), other.config.get(name)
         if (first or None) != (second or None):
@@ -173,7 +173,7 @@ def _check_fit(one: Adapter, other: Adapter) -> None:
         )
     for name, pair in one.genotype.factors.items():
         if any(x.shape != y.shape for x, y in zip(pair, other.genotype.factors[name], strict=True)):
-            raise UserError(f"--parents: {name} has another size in {other.folder} than in {one.folder}: another base")
+            raise UserError(f"--parents: {name} has different shapes in {one.folder} and {other.folder}: use one base")
 
 
 def _shown_base(adapter: Adapter) -> str:

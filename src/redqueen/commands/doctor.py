@@ -1,4 +1,4 @@
-"""``redqueen doctor``: what this machine offers and whether it can train, as lines of (name, value, is as needed)."""
+"""``redqueen doctor``: what this machine offers and whether it can train, as lines of (name, value, is ok)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from redqueen.records import Request, Rollout
 
 Line = tuple[str, str, bool]
 UNLISTED_EXTRAS = ("all", "docs", "dist", "compare", "bench", "dev")
-"""``all`` is every extra for users together; the others are for work on redqueen itself."""
+"""``all`` contains every extra for users; the others are for the development of redqueen."""
 
 
 def doctor(as_json: bool, copy: bool = False) -> None:
-    """Print one line for each thing a run depends on; exit code 1 when one of them is not as needed.
+    """Print one line for each thing a run depends on; exit code 1 when one of them fails.
 
-    ``copy``: as one block of Markdown, for a bug report; it names no folder, no user and no machine.
+    ``copy``: as one block of Markdown, for a bug report; it contains no name of a folder, user or machine.
     """
     healthy, lines = True, []
     if copy:
@@ -65,7 +65,7 @@ def examine() -> Iterator[Line]:
 
 
 def _packages() -> Iterator[Line]:
-    """Yield the packages that redqueen needs and its extras for users, as the installed package names them."""
+    """Yield the packages that redqueen needs and its extras for users, by the installed package's metadata."""
     try:
         yield "redqueen", version("redqueen"), True
     except PackageNotFoundError:
@@ -75,7 +75,7 @@ def _packages() -> Iterator[Line]:
     plain = [need for need in needs if not need.marker or need.marker.evaluate({"extra": ""})]
     for need in plain:
         found = _installed(need)
-        yield need.name, found or f"not installed at a release that is needed: pip install '{need}'", bool(found)
+        yield need.name, found or f"not installed in a suitable release: pip install '{need}'", bool(found)
     for extra in [name for name in metadata("redqueen").get_all("Provides-Extra", []) if name not in UNLISTED_EXTRAS]:
         own = [one for one in needs if one not in plain and one.marker and one.marker.evaluate({"extra": extra})]
         missing = ", ".join(need.name for need in own if not _installed(need))
@@ -84,7 +84,7 @@ def _packages() -> Iterator[Line]:
 
 
 def _installed(need: Requirement) -> str:
-    """Return the installed release of a package where it satisfies ``need``, else an empty string."""
+    """Return the installed release of a package if it satisfies ``need``, else an empty string."""
     try:
         found = version(need.name)
     except PackageNotFoundError:
@@ -93,7 +93,7 @@ def _installed(need: Requirement) -> str:
 
 
 def _training() -> Line:
-    """Sample one token from a member on the embedded base and learn from it: what each step of a run does."""
+    """Sample one token from a member on the embedded base and learn from it, as each step of a run does."""
     name = "embedded base"
     try:
         with closing(load_adapters(fit_to_base(load_config(presets()["smoke"])).config)) as adapters:
@@ -106,8 +106,8 @@ def _training() -> Line:
         why = " ".join(f"{type(error).__name__}: {error}".split())
         remedy = "install the releases that constraints.txt in the repository names"
         return name, f"sampling and learning failed ({why}): {remedy}", False
-    said = "sampled and learned one token" if stats.stepped else "the gradient of one token is not finite: report it"
-    return name, said, stats.stepped
+    result = "sampled and learned one token" if stats.stepped else "the gradient of one token is not finite: report it"
+    return name, result, stats.stepped
 
 
 def _sandbox() -> Iterator[Line]:

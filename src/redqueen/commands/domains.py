@@ -9,7 +9,7 @@ from redqueen.domains.registry import OWN, entry_points, open_domain
 
 
 def domain_rows() -> list[dict[str, Any]]:
-    """Return one record for each domain; one that cannot be loaded has an ``error`` and no kinds."""
+    """Return one record for each domain; a domain that cannot be loaded has an ``error`` and no kinds."""
     points = entry_points()
     return [_row(name, "redqueen") for name in OWN] + [
         _row(name, f"{point.dist.name if point.dist else 'a package'} ({point.value})")
@@ -18,7 +18,7 @@ def domain_rows() -> list[dict[str, Any]]:
 
 
 def domains_table() -> str:
-    """Return the same as text."""
+    """Return the content of ``domain_rows`` as text."""
     lines = []
     for row in domain_rows():
         lines.append(
@@ -34,7 +34,7 @@ def _row(name: str, source: str) -> dict[str, Any]:
     try:
         domain = open_domain(name)
         items = domain.suite()
-    except Exception as error:  # of another package, whatever it raises
+    except Exception as error:  # another package may raise anything
         return row | {"error": str(error)}
     kinds = [{"name": kind.name, "title": kind.shown.title, "formats": sorted(kind.words)} for kind in domain.kinds]
     return row | {"kinds": kinds, "items": len(items)}

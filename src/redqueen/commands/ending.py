@@ -1,4 +1,4 @@
-"""The frame of every command: priority on the machine, errors in one sentence, exit codes."""
+"""Runs a command: waiting policy of threads, errors in one sentence, exit codes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 from redqueen.errors import UserError
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 BUSY_FRAC = 0.5
-"""At this load for each core others are taken to want the cores too (ours)."""
+"""From this load per core on, other programs are assumed to need the cores too (ours)."""
 
 
 def run_to_exit(command: Callable[[], object]) -> None:
-    """Run a command; a user's mistake is one sentence on standard error and exit code 2, a fault is a traceback."""
+    """Run a command; a user's mistake is one sentence on standard error and exit code 2, a bug is a traceback."""
     share_the_cores()
     try:
         try:
@@ -32,19 +32,19 @@ def run_to_exit(command: Callable[[], object]) -> None:
         sys.exit(141)
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-            _refuse(f"{str(error.filename)[:80]}...: {error.strerror}: give a shorter one")
-        if getattr(error, "errno", None) not in FULL and os.strerror(errno.ENOSPC) not in str(error):  # safetensors
+            _refuse(f"{str(error.filename)[:80]}...: {error.strerror}: give a shorter name")
+        if getattr(error, "errno", None) not in NO_SPACE and os.strerror(errno.ENOSPC) not in str(error):  # safetensors
             raise
         where = getattr(error, "filename", None)
         if where is None:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes what is left once more when it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # at exit Python flushes the rest again
         _refuse(
             f"{where or 'the output'} cannot be written ({getattr(error, 'strerror', None) or error}): free some space"
         )
 
 
 def _refuse(why: str) -> None:
-    """End with one sentence and the code of a user's mistake; ``why`` may quote an untrusted file."""
+    """Exit with one sentence and the code of a user's mistake; ``why`` may quote an untrusted file."""
     from redqueen.display import visible
 
     print(f"redqueen: {visible(why)}", file=sys.stderr)
@@ -52,11 +52,11 @@ def _refuse(why: str) -> None:
 
 
 def share_the_cores() -> None:
-    """Let the threads of numeric work sleep while they wait, where other programs keep the cores busy.
+    """Let OpenMP threads sleep while they wait, if other programs keep the cores busy.
 
-    A thread that spins takes its core from the one it waits for, which makes a small model's steps many times slower.
-    Read by OpenMP when torch is imported, hence before any command; ``OMP_WAIT_POLICY`` in the environment prevails.
-    The numbers that are computed are the same.
+    A spinning thread takes its core from the thread it waits for, which makes a small model's steps many times slower.
+    OpenMP reads the setting when torch is imported, so this runs before any command; an ``OMP_WAIT_POLICY`` in the
+    environment takes precedence. Computed numbers do not change.
     """
     try:
         load = os.getloadavg()[0]

@@ -1,7 +1,7 @@
 """``redqueen evaluate``: evaluate members on a suite, all in one batch, and print their scores.
 
-Everybody answers every question greedily, and several times at a temperature if pass@k is asked for. All answers are
-kept as JSON lines. The best of a population is chosen by the very items it is scored on, so it is marked as that.
+Every member answers every question greedily and, for pass@k, several times at a temperature. All answers are kept as
+JSON lines. The best member of a population is selected on the same items that score it, and is marked as such.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from redqueen.run.store import EVALUATIONS
 from redqueen.statistics import bootstrap_mean, pass_at_k
 
 ANSWER_TOKENS = 1024
-"""Longest answer to a benchmark that is not asked as runs ask, unless solve.max_new_tokens is set by --set (ours)."""
+"""Longest answer if the style is not the run's prompt format, unless --set sets solve.max_new_tokens (ours)."""
 
 BEST_NOTE = "selected on the test items"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One attempt of one examinee at one question, graded. ``text`` is the model's own (untrusted)."""
+    """One graded attempt of one examinee at one question. ``text`` is untrusted model output."""
 
     examinee: str
     role: str
@@ -73,17 +73,17 @@ def evaluate(
     overrides: Sequence[str] = (),
     style: str = "auto",
 ) -> dict[str, Any]:
-    """Examine ``target`` on ``suite``; write the answers to ``out`` and return the results as plain values.
+    """Evaluate ``target`` on ``suite``; write the answers to ``out`` and return the results as plain values.
 
-    Without ``out`` the answers of a run's members are kept in the run, and those of others are not. Greedy always;
-    ``num_samples`` answers at ``temperature`` besides, for pass@k at k = 1, 2, 4... up to
-    ``num_samples``. ``style``: how the items are asked, see ``styled``. Raises UserError, with nothing written, when
-    something asked for is not there.
+    Without ``out`` the answers of a run's members are kept in the run, and other answers are not kept. Each item gets a
+    greedy answer and ``num_samples`` answers at ``temperature``, for pass@k at k = 1, 2, 4... up to ``num_samples``.
+    ``style``: the prompt style, see ``styled``. Raises UserError, with nothing written, for a target, suite or file
+    that does not exist.
     """
     if num_samples < 0 or not 0 < temperature <= 10:
         raise UserError("--samples must be at least 0 and --temperature above 0 and at most 10")
-    if unread := next((one for one in overrides if one.startswith("evaluate.")), ""):
-        raise UserError(f"--set {unread} is for evaluations within a run: use --limit, --samples or --temperature")
+    if unused := next((one for one in overrides if one.startswith("evaluate.")), ""):
+        raise UserError(f"--set {unused} is for evaluations within a run: use --limit, --samples or --temperature")
     questions = load_questions(suite, data, limit)
     if not target:
         raise UserError(
@@ -97,7 +97,7 @@ def evaluate(
             _refuse_unwritable(path)
         verify = examination.engine.config.verify
         with Judge(verify.num_workers, verify.allow_weak) as judge:
-            judge.grade([(questions[0], "")])  # a missing grader should be reported before any answer is sampled
+            judge.grade([(questions[0], "")])  # reports a missing grader before answers are sampled
             tokens = 0 if any(one.startswith("solve.max_new_tokens") for one in overrides) else ANSWER_TOKENS
             keep = partial(_write, path) if path is not None else lambda _: None
             words = activity.begin
@@ -117,17 +117,18 @@ def evaluate_all(
     overrides: Sequence[str],
     style: str = "auto",
 ) -> None:
-    """Evaluate on ``suite`` and print the results; ``paper`` is ten suites, whose items are all loaded at first.
+    """Evaluate on ``suite`` and print the results; ``paper`` is ten suites, whose items are all loaded first.
 
-    There ``data`` and ``out`` are folders with a file SUITE.jsonl for each. The arguments are those of ``evaluate``.
+    The arguments are those of ``evaluate``; for ``paper``, ``data`` and ``out`` are folders with a file SUITE.jsonl for
+    each suite.
     """
     if suite != PAPER:
         show(evaluate(target, suite, data, limit, num_samples, temperature, out, overrides, style))
         return
-    inside = [[folder and folder / f"{name}.jsonl" for folder in (data, out)] for name in PAPER_SUITES]
-    for name, (items, _) in zip(PAPER_SUITES, inside, strict=True):
+    files = [[folder and folder / f"{name}.jsonl" for folder in (data, out)] for name in PAPER_SUITES]
+    for name, (items, _) in zip(PAPER_SUITES, files, strict=True):
         load_questions(name, items, limit)
-    for name, (items, answers) in zip(PAPER_SUITES, inside, strict=True):
+    for name, (items, answers) in zip(PAPER_SUITES, files, strict=True):
         show(evaluate(target, name, items, limit, num_samples, temperature, answers, overrides, style))
 
 
@@ -142,15 +143,16 @@ def examine(
     answer_tokens: int = ANSWER_TOKENS,
     keep: Callable[[Sequence[Answer]], None] = lambda answers: None,
 ) -> list[Answer]:
-    """Return all graded answers: greedy ones, then ``num_samples`` sampled ones a question.
+    """Return all graded answers: greedy ones, then ``num_samples`` sampled ones per question.
 
-    Each mode is one call of the sampler, with all examinees' rows in one batch. A question whose prompt the base has
-    no positions for gets no answer (verdict ``too-large``). ``begin`` is called with words when a part begins, ``keep``
-    with all answers so far after each mode. Not asked as in a run, an answer may have ``answer_tokens`` at least.
+    Each mode is one call of the sampler, with all examinees' rows in one batch. A question whose prompt is too long for
+    the base's positions gets no answer (verdict ``too-large``). ``begin`` is called with a description when a phase
+    begins, ``keep`` with all answers so far after each mode. In another style than the run's, answers may have at least
+    ``answer_tokens`` tokens.
     """
     engine, limits = examination.engine, examination.engine.limits
-    converses = bool(getattr(engine.tokenizer, "chat_template", None))
-    forms = [styled(style, q, engine.prompt_format, converses) for q in questions]
+    is_chat_model = bool(getattr(engine.tokenizer, "chat_template", None))
+    forms = [styled(style, q, engine.prompt_format, is_chat_model) for q in questions]
     posed = list(zip(questions, forms, strict=True))
     stops = tuple(dict.fromkeys(stop for q, form in posed for stop in stops_of(q, form)))
     length = limits.solve_new_tokens
@@ -175,11 +177,11 @@ def examine(
             for (examinee, number), group in zip(pairs, groups, strict=True)
             for sample, completion in enumerate(group)
         ]
-        said = [read_answer(questions[n], forms[n], text, one.finished) for _, n, _, one, text in read]
-        grades = judge.grade([(questions[n], one) for (_, n, *_), one in zip(read, said, strict=True)])
+        parsed = [read_answer(questions[n], forms[n], text, one.finished) for _, n, _, one, text in read]
+        grades = judge.grade([(questions[n], one) for (_, n, *_), one in zip(read, parsed, strict=True)])
         answers += [
             Answer(e.name, e.role, questions[n].id, mode, sample, text, one, len(c.tokens), c.finished, grade)
-            for (e, n, sample, c, text), one, grade in zip(read, said, grades, strict=True)
+            for (e, n, sample, c, text), one, grade in zip(read, parsed, grades, strict=True)
         ]
         too_long = Grade(False, "too-large", "the prompt does not fit the base")
         answers += [
@@ -194,7 +196,7 @@ def examine(
 
 
 def results(answers: Sequence[Answer], questions: Sequence[Question], num_samples: int) -> dict[str, Any]:
-    """Return each examinee's scores, and what they are over each role: mean, spread, worst and best."""
+    """Return each examinee's scores, and for each role their mean, spread, worst and best."""
     examinees = list(dict.fromkeys((answer.examinee, answer.role) for answer in answers))
     clusters = clusters_of(questions)
     members: list[dict[str, Any]] = []
@@ -219,7 +221,7 @@ def _ks(num_samples: int) -> list[int]:
 
 
 def _marks(answers: Iterable[Answer], questions: Sequence[Question], mode: str = "sampled") -> dict[str, list[bool]]:
-    """Return the verdicts on the answers of a mode by question, without lost ones."""
+    """Return, by question, whether each answer of a mode is right, without lost answers."""
     marks: dict[str, list[bool]] = {question.id: [] for question in questions}
     for answer in answers:
         if answer.mode == mode and not answer.grade.lost:
@@ -228,10 +230,10 @@ def _marks(answers: Iterable[Answer], questions: Sequence[Question], mode: str =
 
 
 def _coverage(answers: Sequence[Answer], questions: Sequence[Question], num_samples: int) -> dict[str, Any]:
-    """Return, by k, the share of questions solved in k attempts: dealt evenly to all members, and by one member alone.
+    """Return, by k, the share of questions solved in k attempts: split evenly over all members, or by one member.
 
-    With n attempts of which c are right, k of them hold a right one with p(k) = 1 - C(n - c, k) / C(n, k); together
-    m members have 1 - prod (1 - p_j(k / m)). ``one`` is the mean over the members, ``gain`` the paired difference.
+    If c of n attempts are right, k of them contain a right one with p(k) = 1 - C(n - c, k) / C(n, k); m members
+    together have 1 - prod (1 - p_j(k / m)). ``one`` is the mean over the members, ``gain`` the paired difference.
     """
     names = list(dict.fromkeys(answer.examinee for answer in answers))
     by_member = [_marks([a for a in answers if a.examinee == name], questions) for name in names]
@@ -256,7 +258,7 @@ def _coverage(answers: Sequence[Answer], questions: Sequence[Question], num_samp
 
 
 def _pass_at_ks(answers: Sequence[Answer], questions: Sequence[Question], num_samples: int) -> dict[str, Any]:
-    """Return pass@k for k = 1, 2, 4... and the number of samples, each with a bootstrap interval over items."""
+    """Return pass@k for k = 1, 2, 4... and ``num_samples``, each with a bootstrap interval over items."""
     counts = _marks(answers, questions)
     clusters = clusters_of(questions)
     found: dict[str, Any] = {}
@@ -294,7 +296,7 @@ def _population(
 
 
 def table(found: dict[str, Any]) -> str:
-    """Return the results as lines for a screen."""
+    """Return the results as lines of text."""
     lines = [f"{found['suite']}: {found['num_items']} items, greedy pass@1 with 95 % intervals"]
     for member in found["members"]:
         greedy, passes = member["greedy"], member.get("pass_at_k", {})
@@ -327,17 +329,17 @@ def _range(interval: Sequence[float] | None) -> str:
 
 
 def _default_path(target: str, suite: str, examination: Examination) -> Path | None:
-    """Return the default path of the answers: in the run directory, or none."""
+    """Return the default path of the answers: in the run directory; None for other targets."""
     return Path(target) / EVALUATIONS / f"{suite}-{examination.where}.jsonl" if examination.of_run else None
 
 
 def _refuse_unwritable(path: Path) -> None:
-    """Raise UserError, before anything is sampled, where no file can be made; its folder is made.
+    """Make the folder of ``path``; raise UserError, before anything is sampled, if no file can be written there.
 
-    A folder ``evaluations`` that is a link is refused: a run's folder is untrusted, and it would lead elsewhere.
+    A folder ``evaluations`` that is a link is refused: a run's folder is untrusted, and the link could lead elsewhere.
     """
     if path.parent.name == EVALUATIONS and path.parent.is_symlink():
-        raise UserError(f"{path.parent} is a link, and answers are written there: put the folder itself into the run")
+        raise UserError(f"{path.parent} is a link, but answers are written there: replace it by a folder")
     with naming_remedy(f"--out {path} cannot be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=path.parent):

@@ -1,5 +1,4 @@
-"""The targets of an evaluation: a run's members, the adapter in a PEFT folder, a whole model or the bare base, in one
-engine."""
+"""Load the target of an evaluation into one engine: a run's members, a PEFT adapter, a whole model, or the base."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ BASE_NAME = "base"
 
 @dataclass(frozen=True)
 class Examinee:
-    """One who answers: ``role`` is teacher, student, both, adapter or base; ``slot`` its slot."""
+    """A model to evaluate: ``role`` is teacher, student, both, adapter or base; ``slot`` is its slot in the bank."""
 
     name: str
     role: str
@@ -40,7 +39,7 @@ class Examinee:
 
 @dataclass(frozen=True)
 class Examination:
-    """An open engine with those to be examined on it. ``where``: the run's step, or a folder's name, for file names."""
+    """An open engine and its models to evaluate. ``where``: the run's step or the folder's name, for file names."""
 
     engine: Engine
     examinees: tuple[Examinee, ...]
@@ -52,22 +51,22 @@ class Examination:
 def open_examination(target: str, overrides: Sequence[str], report: Report = unheard) -> Iterator[Examination]:
     """Load a target: a run directory, a PEFT folder, a Hugging Face model folder, or the word ``base``.
 
-    Of a run, all members of its newest checkpoint are evaluated, what was distilled, and the bare base; an adapter
-    with its base. ``overrides`` are ``section.field=value``; ``report`` gets the progress.
+    For a run: the base, all members of its newest checkpoint, and its distilled adapter. For an adapter: its base and
+    the adapter. ``overrides`` are ``section.field=value``; ``report`` gets the progress.
 
-    Raises UserError when it is none of the four or cannot be loaded.
+    Raises UserError when the target is none of the four or cannot be loaded.
     """
     folder = Path(target)
     asked = load_config(None, overrides)
     if target == BASE_NAME:
-        with open_engine(fit_to_base(_with(_alone(), asked)).config, report=report) as engine:
+        with open_engine(fit_to_base(_with(_smallest(), asked)).config, report=report) as engine:
             yield Examination(engine, (Examinee(BASE_NAME, "base", BASE_SLOT),), BASE_NAME)
     elif (folder / CONFIG_FILE).is_file():
         with _open_adapter(folder, asked, report) as found:
             yield found
     elif _holds_model(folder):
-        whole = fit_to_base(_with(_alone() | {"model": _model(folder)}, asked)).config
-        with open_engine(whole, report=report) as engine:
+        config = fit_to_base(_with(_smallest() | {"model": _model(folder)}, asked)).config
+        with open_engine(config, report=report) as engine:
             name = folder.resolve().name
             yield Examination(engine, (Examinee(name, "base", BASE_SLOT),), name)
     elif (folder / CONFIG).is_file():
@@ -85,7 +84,7 @@ def open_examination(target: str, overrides: Sequence[str], report: Report = unh
 
 @contextmanager
 def _open_run(folder: Path, asked: Config, report: Report) -> Iterator[Examination]:
-    config = _with(_own_words_only(load_run_config(folder)), asked)
+    config = _with(_safe_config(load_run_config(folder)), asked)
     found = open_checkpoint(folder / CHECKPOINTS, config)
     if found is None:
         raise UserError(f"{folder} has no checkpoint yet: there is no member to evaluate")
@@ -101,13 +100,13 @@ def _open_run(folder: Path, asked: Config, report: Report) -> Iterator[Examinati
         )
 
 
-def _own_words_only(config: Config) -> dict[str, Any]:
-    """Return a run folder's config without what would run code, do without a sandbox or ask the run's servers."""
+def _safe_config(config: Config) -> dict[str, Any]:
+    """Return a run folder's config without settings that run code, weaken the sandbox or contact the run's servers."""
     data: dict[str, Any] = config.model_dump(mode="json")
-    del data["sampler"], data["evolve"]  # operators and fitness may be a file's, and nothing is bred here
+    del data["sampler"], data["evolve"]  # operators and fitness may name files with code, and nothing is bred here
     known = [name for name in config.propose.domains if name not in config.propose.domains_to_import]
     data["propose"] |= {"policy_hook": "", "policy_rules": [], "domains": known or ["code"]}
-    if len(known) < len(config.propose.domains):  # nothing is posed here: how many of each kind is all the same
+    if len(known) < len(config.propose.domains):  # nothing is proposed here, so these numbers have no effect
         data["propose"] |= {"num_proposals": {}, "num_of_each_kind": 1}
     data["verify"]["allow_weak"] = False
     return data
@@ -116,7 +115,7 @@ def _own_words_only(config: Config) -> dict[str, Any]:
 @contextmanager
 def _open_adapter(folder: Path, asked: Config, report: Report) -> Iterator[Examination]:
     adapter = read_adapter(folder)
-    genotype, data = adapter.genotype, _alone()
+    genotype, data = adapter.genotype, _smallest()
     data["population"] |= {"lora_rank": genotype.rank, "lora_alpha": genotype.alpha, "lora_targets": genotype.names}
     data["model"] = _model(asked.model.base if "base" in asked.model.model_fields_set else base_of(adapter))
     with open_engine(fit_to_base(_with(data, asked)).config, report=report) as engine:
@@ -126,7 +125,7 @@ def _open_adapter(folder: Path, asked: Config, report: Report) -> Iterator[Exami
 
 
 def _holds_model(folder: Path) -> bool:
-    """Return whether a folder's config.json is that of a Hugging Face model; a run's has sections and no model_type."""
+    """Return whether a folder's config.json is a Hugging Face model's; a run's config has no model_type."""
     try:
         return isinstance(json.loads(read_plain(folder / CONFIG)).get("model_type"), str)
     except (OSError, UserError, ValueError, AttributeError, RecursionError):
@@ -134,17 +133,17 @@ def _holds_model(folder: Path) -> bool:
 
 
 def _model(base: Path | str) -> dict[str, Any]:
-    """Return the section ``model`` for a base; a copy of the embedded one is asked in its own notation."""
+    """Return the section ``model`` for a base; a copy of the embedded base gets its own prompt format."""
     return {"base": str(base)} | ({"prompt_format": "compact"} if is_embedded_copy(base) else {})
 
 
-def _alone() -> dict[str, Any]:
-    """Return the plain config of the smallest bank that there is."""
+def _smallest() -> dict[str, Any]:
+    """Return a config of the smallest possible bank, as plain values."""
     return {"population": {"num_teachers": 1, "num_students": 1, "single": True, "lora_rank": 1}}
 
 
 def _with(data: dict[str, Any], asked: Config) -> Config:
-    """Return the config in ``data`` with the fields that were asked for on the command line."""
+    """Return the config in ``data`` with the fields that were set on the command line."""
     plain = asked.model_dump(mode="json")
     for section in asked.model_fields_set:
         for field in getattr(asked, section).model_fields_set:

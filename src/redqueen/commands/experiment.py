@@ -17,7 +17,7 @@ RUNS = Path("runs")
 def run_experiment(
     file: Path, out: Path | None, tables: Path | None, jobs: int, dry_run: bool, tables_only: bool
 ) -> None:
-    """Read ``file``, play its runs under ``out`` (default ``runs/NAME``), write tables to ``tables`` (default ``out``).
+    """Read ``file``, do its runs under ``out`` (default ``runs/NAME``), write tables to ``tables`` (default ``out``).
 
     Prints the report when all runs are finished. Raises UserError for a bad file, before any run starts.
     """
@@ -42,7 +42,7 @@ def run_experiment(
 
 
 def _refuse_what_cannot_start(file: Path, runs: Sequence[Planned]) -> None:
-    """Raise UserError for an arm of ``runs`` that would be refused only after other runs had taken hours."""
+    """Raise UserError now for an arm of ``runs`` that could not start, not after hours of other runs."""
     for run in {run.arm: run for run in reversed(runs)}.values():
         try:
             refuse_what_cannot_start(fitted(run.config))
@@ -51,19 +51,19 @@ def _refuse_what_cannot_start(file: Path, runs: Sequence[Planned]) -> None:
 
 
 def plan_text(plan: Experiment, folder: Path) -> str:
-    """Return what the experiment would play, a line a run, with what is finished already."""
+    """Return the plan of the experiment, one line per run, with its state: finished or to do."""
     done = {one.planned.folder for one in finished_runs(plan, folder)}
     width = max(len(run.folder) for run in plan.runs)
     lines = [f"{plan.name}: {counted(len(plan.runs), 'run')} in {folder}, compared with {plan.reference}"]
     for run in plan.runs:
         config, reference = run.config, plan.reference_of(run)
-        much = counted(plan.steps, "step")
+        length = counted(plan.steps, "step")
         if reference is not None:
-            held = {"tokens": "as many tokens as", "wall_clock": "as long as"}.get(run.match, "")
-            much = f"{held} {reference.folder}, at most {counted(config.run.num_steps, 'step')}"
+            budget = {"tokens": "as many tokens as", "wall_clock": "as long as"}.get(run.match, "")
+            length = f"{budget} {reference.folder}, at most {counted(config.run.num_steps, 'step')}"
         state = "finished" if run.folder in done else "to do"
         hours = f", about {plan.gpu_hours(run):,.1f} GPU hours" if plan.gpu_hours_per_text else ""
-        lines.append(f"  {run.folder:<{width}}  {config.population.arm:<7}  {much}{hours}  ({state})")
+        lines.append(f"  {run.folder:<{width}}  {config.population.arm:<7}  {length}{hours}  ({state})")
     if plan.gpu_hours_per_text:
         lines.append(f"in all about {sum(map(plan.gpu_hours, plan.runs)):,.0f} GPU hours")
     return "\n".join(lines)

@@ -43,9 +43,9 @@ CARD = "README.md"
 
 @dataclass(frozen=True)
 class Opened:
-    """An adapter of a run's newest checkpoint: its name, its factors, and the ``sources`` whose they are.
+    """An adapter of a run's newest checkpoint: its name, its factors, and the members (``sources``) it is made from.
 
-    ``targets`` name the adapted modules as PEFT does; ``step`` is the checkpoint's.
+    ``targets`` are the adapted modules by PEFT's names; ``step`` is the checkpoint's.
     """
 
     config: Config
@@ -60,12 +60,12 @@ def export_member(run_dir: Path, member: str, out: Path, merge: bool = False, ba
     """Write ``member`` ("": the run's product; merged: the mean of all students in delta space) as it is in the newest
     checkpoint, with its card; return the folder.
 
-    Without ``merge`` a PEFT adapter: adapter_config.json (rank, alpha, modules, the base's name) and
-    adapter_model.safetensors (of each module A, (r, in), and B, (out, r), as ``base_model.model.MODULE.lora_A.weight``
-    and ``lora_B``); the embedded base is written beside them. ``base_name``: the base's name on the hub, where the run
-    had it from a folder. With ``merge`` a model with tokenizer, whose weights are W + dW rounded once to the base's own
-    precision. Raises UserError for an unknown member, a run without a product, or a folder that exists or cannot be
-    written.
+    Without ``merge``, a PEFT adapter: adapter_config.json (rank, alpha, modules, the base's name) and
+    adapter_model.safetensors (for each module A, (r, in), and B, (out, r), as ``base_model.model.MODULE.lora_A.weight``
+    and ``lora_B``); the embedded base is written into the same folder. ``base_name``: the base's name on the hub, if
+    the run loaded it from a folder. With ``merge``, a model with tokenizer; its weights are W + dW rounded once to the
+    base's precision. Raises UserError for an unknown member, a run without a product, or a folder that exists or cannot
+    be written.
     """
     if out.exists():
         raise UserError(f"--out {out} exists already: choose a new folder")
@@ -74,21 +74,21 @@ def export_member(run_dir: Path, member: str, out: Path, merge: bool = False, ba
     known, genotype = identify_base(name), opened.genotype
     base = replace(known, name=base_name or known.name)
     remedy, errors = "choose a folder you may write to on a disk with free space", (OSError, SafetensorError)
-    with naming_remedy(f"--out {out} cannot be written", remedy, errors), making_folder(out) as aside:
+    with naming_remedy(f"--out {out} cannot be written", remedy, errors), making_folder(out) as temporary:
         if merge:
-            write_merged(name, genotype, aside)
+            write_merged(name, genotype, temporary)
         else:
-            where = OWN_BASE if name == EMBEDDED else without_folders(base.name)  # what PEFT loads
-            write_adapter(aside, plain_config(genotype, where, opened.targets), genotype, base.sha256)
+            peft_base = OWN_BASE if name == EMBEDDED else without_folders(base.name)
+            write_adapter(temporary, plain_config(genotype, peft_base, opened.targets), genotype, base.sha256)
             if name == EMBEDDED:
-                shutil.copytree(embedded_folder(), aside / OWN_BASE)
+                shutil.copytree(embedded_folder(), temporary / OWN_BASE)
         card = model_card(run_dir, opened.config, opened.name, base, merge, opened.step, out.name, opened.sources)
-        write_whole(aside / CARD, card)
+        write_whole(temporary / CARD, card)
     if genotype.is_zero:
-        print(f"{opened.name} was never updated: with it the base answers as without it", file=sys.stderr)
+        print(f"{opened.name} was never updated: it does not change the base's answers", file=sys.stderr)
     if not merge and os.path.isabs(base.name):
         print(
-            f"{out} names its base {without_folders(base.name)}, without the folder that the run had it from: give "
+            f"{out} names its base {without_folders(base.name)}, without the folder it was loaded from: give "
             "PEFT the base's path, or export with --base-name OWNER/MODEL, its name on the hub",
             file=sys.stderr,
         )
@@ -107,8 +107,8 @@ def open_member(run_dir: Path, member: str) -> Opened:
     checkpoint, state = found
     members = state.by_id()
     name = member or _product(run_dir, state, config.run.product)
-    slots_of_it = list(config.slots.distilled)
-    distilled = slots_of_it if slots_of_it and has_distilled(run_dir, checkpoint.step) else []
+    distilled = list(config.slots.distilled)
+    distilled = distilled if distilled and has_distilled(run_dir, checkpoint.step) else []
     known = [*members, *([DISTILLED] if distilled else [])]
     if name != MERGED and name not in known:
         raise UserError(f"--member {name} is not a present member of {run_dir}: choose one of {', '.join(known)}")
@@ -126,9 +126,9 @@ def open_member(run_dir: Path, member: str) -> Opened:
 
 
 def sources_of(name: str, state: State, product_candidates: int | None) -> tuple[Individual, ...]:
-    """Return whose mean an adapter is: a member alone, or the students.
+    """Return the members that an adapter is made from: a single member, or students.
 
-    The mean that a run has chosen is that of its candidates, at most ``product_candidates``; None: of all students.
+    For the merged product of a run they are its candidates, at most ``product_candidates``; None: all students.
     """
     if name == DISTILLED or (name == MERGED and product_candidates is None):
         return tuple(state.students)
@@ -140,18 +140,18 @@ def _product(run_dir: Path, state: State, wanted: str) -> str:
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
         name, failed = product_name(read.metric_series(journal), state.step), is_nothing_valid(journal)
     if name is None and failed:
-        raise UserError(f"{run_dir} cannot be exported: {NOTHING_VALID}; its members are still given by --member")
+        raise UserError(f"{run_dir} has no product: {NOTHING_VALID}; export one of its members with --member")
     if name is None:
-        play_on = "" if wanted == "none" else f"play it to its end (`{command('resume', run_dir)}`), or "
+        finish = "" if wanted == "none" else f"finish the run (`{command('resume', run_dir)}`), or "
         raise UserError(
             f"{run_dir} has no product after step {state.step}, that of its newest checkpoint (a run chooses one at "
-            f"its end): {play_on}choose one by --member, of {', '.join(state.by_id())}, {MERGED}"
+            f"its end): {finish}choose a member with --member, one of {', '.join(state.by_id())}, {MERGED}"
         )
     return name
 
 
 def write_merged(base: str, genotype: Genotype, out: Path) -> None:
-    """Write the base with an adapter merged into it, and its tokenizer, into ``out``."""
+    """Write the base with an adapter merged into it, and its tokenizer, to ``out``."""
     model, tokenizer = merged(base, genotype)
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
@@ -160,7 +160,7 @@ def write_merged(base: str, genotype: Genotype, out: Path) -> None:
 def merged(base: str, genotype: Genotype) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Return the base with W + (lora_alpha / lora_rank) B A in each adapted layer, and its tokenizer.
 
-    Raises UserError when the base does not have the adapted layers, or has them in other shapes.
+    Raises UserError when the base does not have the adapted layers, or has them with other shapes.
     """
     model, tokenizer = load_base(base)
     with torch.no_grad():

@@ -1,6 +1,6 @@
 """``redqueen init``: a config file to start from, every field with its docstring as a comment.
 
-What a preset leaves open stays open, behind a ``#``: it is what ``redqueen.fitting`` fits to the base.
+A field that the preset does not set is commented out with ``#``; ``redqueen.fitting`` may fit it to the base.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ WIDTH = 110
 
 
 def config_text(preset: str) -> str:
-    """Return a whole config as TOML, with the values of a preset ("": the defaults, all of them left open).
+    """Return a whole config as TOML, with the values of a preset ("": the defaults, all commented out).
 
-    Raises UserError, naming the presets, when there is none of this name.
+    Raises UserError, which lists the presets, when there is none of this name.
     """
     config = load_config(Path(preset) if preset else None)
     named = f"the preset {preset}" if preset else "the defaults"
     lines = [
         f"# A run of redqueen with the values of {named}: start it with `redqueen train FILE`.",
         *_comment(
-            "A field after a # is left open: it has the value that is shown, or one that suits the base "
-            "(`redqueen train FILE --dry-run` shows them). Remove the # to set one."
+            "A field after a # is not set: it has the value that is shown, or one that is fitted to the base "
+            "(`redqueen train FILE --dry-run` prints the values). Remove the # to set it."
         ),
     ]
     for section, field in Config.model_fields.items():

@@ -1,4 +1,4 @@
-"""``redqueen report`` and ``redqueen diff``: what the journals of runs hold, as a page, a table, or a comparison."""
+"""``redqueen report`` and ``redqueen diff``: the journals of runs as a page, a table, or a comparison."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from redqueen.run.store import JOURNAL, REPORT
 
 
 def report(run_dirs: list[Path], out: Path | None, format_: str, table: str, as_json: bool = False) -> None:
-    """Write the report of one or several runs, or export one ``table`` of them, and print where it is.
+    """Write the report of one or several runs, or export one ``table`` of them, and print the file's path.
 
-    With ``as_json`` one object (of several runs a list of them) is printed and nothing is written.
+    With ``as_json`` one object (for several runs: a list of objects) is printed and nothing is written.
     """
     if as_json:
         if table or out:

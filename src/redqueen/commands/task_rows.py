@@ -1,4 +1,4 @@
-"""Tasks of a run as rows that other trainers read: a file of JSON lines or Parquet, or an environment to install."""
+"""Tasks of a run for other trainers: rows in a file of JSON lines or Parquet, or an environment to install."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from redqueen.records import Task
 from redqueen.report.task_list import TaskFilter, find_tasks
 
 COLUMNS = ("kind", "code", "inputs", "outputs", "message", "num_shown")
-"""The columns of a row that describe its task, by the fields of ``redqueen.records.Task``."""
+"""The columns of a row that describe its task: fields of ``redqueen.records.Task``."""
 NEEDED = ("kind", "code", "inputs", "outputs")
 """The fields that every task must have."""
 
@@ -27,9 +27,9 @@ NEEDED = ("kind", "code", "inputs", "outputs")
 def task_rows(tasks: Iterable[Task | Mapping[str, Any]], prompt_format: str = "chat") -> list[dict[str, Any]]:
     """Return rows to train on: ``prompt`` and the columns that ``reward_fn`` reads.
 
-    ``tasks``: as ``Run.tasks()`` returns them, or of your own. With ``prompt_format`` "chat" a prompt is one user turn,
-    with "compact" (the embedded base's notation) it is text. Raises UserError for an unknown format or kind, for a kind
-    that is not asked in the format, and for a row that is not a task.
+    ``tasks``: from ``Run.tasks()``, or your own. With ``prompt_format`` "chat" a prompt is one user turn, otherwise
+    text ("compact" is the embedded base's notation). Raises UserError for an unknown format or kind, for a kind that
+    the format does not support, and for a row that is not a task.
     """
     form, rows = format_named(prompt_format), []
     for given in tasks:
@@ -48,28 +48,28 @@ def format_named(name: str, argument: str = "prompt_format") -> PromptFormat:
 
 
 def task_of_row(row: Mapping[str, Any]) -> Task:
-    """Return a row as a task. Raises UserError where it lacks a field, or its literals are not two equal lists."""
+    """Return a row as a task. Raises UserError if it lacks a field or has not as many inputs as outputs."""
     known = {field.name for field in fields(Task)}
     plain = {name: value for name, value in row.items() if name in known and value is not None}
     if missing := [name for name in NEEDED if name not in plain]:
         raise UserError(f"a task has no {missing[0]}: give {', '.join(NEEDED)}, as Run.tasks() does")
     for name in ("inputs", "outputs"):
         if isinstance(plain[name], str | bytes | Mapping) or not isinstance(plain[name], Iterable):
-            what = "one text, " if isinstance(plain[name], str) else ""  # would be a list of its characters
+            what = "one text, " if isinstance(plain[name], str) else ""  # list() would split it into characters
             raise UserError(f"{name} of a task is {what}{plain[name]!r}: give a list of literals, as Run.tasks() does")
     texts = {name: tuple(map(str, plain[name])) for name in ("inputs", "outputs")}
     if not len(texts["inputs"]) == len(texts["outputs"]) > 0:
         raise UserError(
-            f"a task has {len(texts['inputs'])} inputs and {len(texts['outputs'])} outputs: give as many of each, one "
-            "at least"
+            f"a task has {len(texts['inputs'])} inputs and {len(texts['outputs'])} outputs: give the same number of "
+            "each, at least one"
         )
     return Task(**{"id": "", "teacher": "", "student": "", **plain, **texts})
 
 
 def write_rows(run_dir: Path, wanted: TaskFilter, prompt_format: str, out: Path) -> str:
-    """Write the tasks of a run that fit as rows of ``task_rows``; return a sentence on it.
+    """Write the matching tasks of a run as rows of ``task_rows``; return a sentence about the result.
 
-    TRL's trainers read the file as it is. Raises UserError for a file that exists, or whose name is of another kind.
+    TRL's trainers read the file directly. Raises UserError for a file that exists or has another suffix.
     """
     if out.suffix not in (".jsonl", ".parquet"):
         raise UserError(f"--out {out}: give a file that ends with .jsonl or .parquet")
@@ -90,14 +90,14 @@ def write_rows(run_dir: Path, wanted: TaskFilter, prompt_format: str, out: Path)
 
 
 def write_environment(run_dir: Path, wanted: TaskFilter, prompt_format: str, out: Path) -> str:
-    """Write an installable package of the tasks for ``verifiers``; return a sentence on it.
+    """Write an installable package of the tasks for ``verifiers``; return a sentence about the result.
 
-    It holds the rows, and a taskset that pays an answer by ``redqueen.reward_fn``. Raises UserError when the folder
-    exists or its name cannot be that of a package.
+    It contains the rows, and a taskset that computes rewards with ``redqueen.reward_fn``. Raises UserError when the
+    folder exists or its name is not valid for a package.
     """
     module = re.sub(r"[^a-z0-9]+", "_", out.name.lower()).strip("_")
     if not module.isidentifier():
-        raise UserError(f"--as-environment {out}: the folder's name becomes that of a package, so begin with a letter")
+        raise UserError(f"--as-environment {out}: the folder's name names a package, so it must begin with a letter")
     rows = _rows_of_run(run_dir, wanted, prompt_format)
     taskset = Path(__file__).with_name("taskset.py.in").read_text(encoding="utf-8")
     name = module.replace("_", "-")
@@ -108,13 +108,13 @@ def write_environment(run_dir: Path, wanted: TaskFilter, prompt_format: str, out
         f'[tool.hatch.build.targets.wheel]\npackages = ["{module}"]\n'
     )
     if out.exists():
-        raise UserError(f"--as-environment {out} exists already: choose a folder to be made")
-    with naming_remedy(f"--as-environment {out} cannot be made"), making_folder(out) as aside:
-        (aside / module).mkdir()
-        (aside / "pyproject.toml").write_text(project, encoding="utf-8")
-        (aside / module / "tasks.jsonl").write_text(_lines(rows), encoding="utf-8")
+        raise UserError(f"--as-environment {out} exists already: choose a new folder")
+    with naming_remedy(f"--as-environment {out} cannot be made"), making_folder(out) as temporary:
+        (temporary / module).mkdir()
+        (temporary / "pyproject.toml").write_text(project, encoding="utf-8")
+        (temporary / module / "tasks.jsonl").write_text(_lines(rows), encoding="utf-8")
         text = taskset.replace("PROMPT_FORMAT", repr(prompt_format))
-        (aside / module / "__init__.py").write_text(text, encoding="utf-8")
+        (temporary / module / "__init__.py").write_text(text, encoding="utf-8")
     return f"{counted(len(rows), 'task')} in {out}: pip install {out}, then the taskset {name} of verifiers"
 
 
@@ -123,10 +123,10 @@ def _rows_of_run(run_dir: Path, wanted: TaskFilter, prompt_format: str) -> list[
     limit = wanted.limit
     found = find_tasks(run_dir, replace(wanted, limit=limit + (limit > 0)))
     if 0 < limit < len(found):
-        print(f"more tasks fit than the newest {limit} written here: --limit 0 writes all", file=sys.stderr)
+        print(f"more tasks match than the newest {limit} written here: --limit 0 writes all", file=sys.stderr)
     rows = task_rows(found[: limit or None], prompt_format)
     if not rows:
-        raise UserError(f"no task of {run_dir} fits: `redqueen tasks {run_dir}` lists them")
+        raise UserError(f"no task of {run_dir} matches the filter: `redqueen tasks {run_dir}` lists all tasks")
     return rows
 
 

@@ -22,23 +22,23 @@ from redqueen.run.store import JOURNAL
 from redqueen.verifying import open_sandbox
 
 MAX_TEXT_CHARS = 2000
-"""Longest piece of a model's text on the screen; ``--json`` and the journal have all of it."""
+"""Longest text of a model on the screen; ``--json`` and the journal have the whole text."""
 
 MAX_LINE_CHARS = 60
 """Longest first line of a program in the list."""
 
 
 def list_tasks(run_dir: Path, wanted: TaskFilter, as_json: bool) -> None:
-    """Print the tasks that fit, newest first."""
+    """Print the tasks that match, newest first."""
     rows = find_tasks(run_dir, wanted)
     if not as_json:
-        print(list_text(rows) if rows else "no task fits")
+        print(list_text(rows) if rows else "no task matches")
     for row in rows if as_json else ():
         print(json.dumps(row))
 
 
 def show_task(run_dir: Path, task: str, judge: bool, as_json: bool, allow_weak: bool = False) -> None:
-    """Print one task; with ``judge``, judge it again and compare: exit code 1 when the results differ."""
+    """Print one task; with ``judge``, grade it again and compare: exit code 1 when the results differ."""
     row = read_task(run_dir, task)
     if not judge:
         print(json.dumps(row) if as_json else task_text(row))
@@ -130,52 +130,52 @@ def _number(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class Rejudged:
-    """What judging again found: one sentence for each difference; ``num_judged`` answers were compared."""
+    """The result of grading again: one sentence for each difference; ``num_judged`` answers were compared."""
 
     num_judged: int
     differences: tuple[str, ...]
 
 
 MAX_CPU_MS = 10_000
-"""Greatest limit that is taken over from a journal."""
+"""Greatest limit that is accepted from a journal."""
 
 
 def journal_config(run_dir: Path, allow_weak: bool = False) -> Config:
-    """Return the config in a run's journal, without those sandbox settings that an untrusted file must not choose.
+    """Return the config in a run's journal, without the sandbox settings that an untrusted file must not choose.
 
-    Its word is not enough to do without a system-call filter: the user has to ``allow_weak`` too. Raises UserError for
-    limits beyond those of any run.
+    To run without a system-call filter, both the journal and the user (``allow_weak``) must allow it. Raises UserError
+    for limits beyond those of any run.
     """
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
         config = parse_recorded(dict(read.run_record(journal).config), f"the config in {run_dir / JOURNAL}")
     verify = config.verify
     if verify.kill_cpu_ms > MAX_CPU_MS:
         raise UserError(
-            f"{run_dir / JOURNAL} asks for {verify.kill_cpu_ms:,} ms a program; at most {MAX_CPU_MS:,} are taken over "
-            "from a journal"
+            f"verify.kill_cpu_ms in {run_dir / JOURNAL} is {verify.kill_cpu_ms:,} ms per program, but at most "
+            f"{MAX_CPU_MS:,} are accepted from a journal"
         )
     weak = verify.allow_weak and allow_weak
     return config.model_copy(update={"verify": verify.model_copy(update={"allow_weak": weak})})
 
 
 def judge_again(row: Row, config: Config) -> Rejudged:
-    """Check a task and grade all answers to it again (a row of ``read_task``), under the run's own limits.
+    """Check a task (a row of ``read_task``) and grade all its answers again, with the run's own limits.
 
-    Attempts that were lost, and judgements that are lost now, are not compared. Raises UserError without a sandbox.
+    Attempts that were lost in the run or are lost now are not compared. Raises UserError without a sandbox.
     """
     task = as_task(row)
     judged = [(at, attempt) for at, attempt in enumerate(row["attempts"], start=1) if not attempt["lost"]]
-    terms = config.verify.model_copy(
+    limits = config.verify.model_copy(
         update={"accept_cpu_ms": config.verify.kill_cpu_ms, "num_inputs": len(task.inputs)}
-    )  # the speed may differ
-    written = Candidate(task.id, task.teacher, task.student, task.kind, "", task.code, task.inputs, task.message)
-    with open_sandbox(config.model_copy(update={"verify": terms}), num_workers=1) as verifier:
-        result = check([written], verifier, terms)[0]
+    )  # this machine may be slower
+    proposal = Candidate(task.id, task.teacher, task.student, task.kind, "", task.code, task.inputs, task.message)
+    with open_sandbox(config.model_copy(update={"verify": limits}), num_workers=1) as verifier:
+        result = check([proposal], verifier, limits)[0]
         grades = grade([(task, attempt["answer"]) for _, attempt in judged], verifier)
         truth_holds = (
             isinstance(result, Rejection)
             or result.outputs == task.outputs
-            or grade([(result, kind_of(task).gold(task))], verifier)[0].correct  # a truth may have several writings
+            or grade([(result, kind_of(task).gold(task))], verifier)[0].correct  # outputs may have several spellings
         )
     differences = []
     if isinstance(result, Rejection):

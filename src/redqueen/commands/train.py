@@ -23,10 +23,10 @@ def train(
     cluster: str | None = None,
     measure: bool = False,
 ) -> None:
-    """Play a run from its beginning in ``run_dir`` (default runs/NAME-SEED); with ``dry_run`` only print its plan.
+    """Start a run in ``run_dir`` (default runs/NAME-SEED); with ``dry_run`` only print its plan.
 
-    ``measure``: print its plan, and how long it would take, for which a few texts are sampled. ``cluster`` is the
-    address of a Ray cluster on which the shards of the population run.
+    ``measure``: print the plan and the estimated duration, measured by sampling a few texts. ``cluster`` is the address
+    of a Ray cluster on which the shards of the population run.
     """
     if config is None and not overrides:
         print_presets()
@@ -37,12 +37,12 @@ def train(
     fitted, load = fit_to_base(load_config(config, overrides), overrides), _load(cluster)
     resolved = fitted.config
     folder = run_dir or Path("runs") / f"{resolved.run.name}-{resolved.run.rng_seed}"
-    if not measure:  # a price needs no folder
+    if not measure:  # a measurement does not use the folder
         refuse_existing(folder)
     if dry_run or measure:
         from redqueen.run.dry_run import plan_text, refuse_what_cannot_start
 
-        print(plan_text(fitted), flush=True)  # also of a base that is not at hand
+        print(plan_text(fitted), flush=True)  # also if the base cannot be loaded
         refuse_what_cannot_start(resolved)
         if measure:
             from redqueen.run.duration import measured_duration
@@ -53,10 +53,10 @@ def train(
     from redqueen.run.lifecycle import start
 
     planned = [] if resolved.model.base == EMBEDDED else memory_lines(resolved)
-    told = [line.removeprefix("# ") for line in planned if any(word in line for word in ("peak", "held", "free"))]
-    for line in (*fitted.reasons, *told):
+    memory = [line.removeprefix("# ") for line in planned if any(word in line for word in ("peak", "held", "free"))]
+    for line in (*fitted.reasons, *memory):
         print(line, file=sys.stderr)
-    play_to_report(folder, lambda: start(resolved, folder, load))
+    run_and_report(folder, lambda: start(resolved, folder, load))
 
 
 def print_presets() -> None:
@@ -77,10 +77,10 @@ def resume(
     from redqueen.run.lifecycle import resume
 
     load = _load(cluster)
-    play_to_report(run_dir, lambda: resume(run_dir, trust_hooks, allow_weak, load, overrides))
+    run_and_report(run_dir, lambda: resume(run_dir, trust_hooks, allow_weak, load, overrides))
 
 
-REMEDY = "take a larger base, or set propose.max_new_tokens, propose.temperature or model.prompt_format otherwise"
+REMEDY = "choose a larger base, or change propose.max_new_tokens, propose.temperature or model.prompt_format"
 
 
 def _load(cluster: str | None) -> LoadAdapters | None:
@@ -91,10 +91,10 @@ def _load(cluster: str | None) -> LoadAdapters | None:
     return adapters_at(cluster)
 
 
-def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
-    """Let ``play`` bring a run to its end and write its report.
+def run_and_report(folder: Path, run: Callable[[], bool]) -> None:
+    """Call ``run``, which returns whether the run reached its end, and write the report.
 
-    Leaves with exit code 1 when none of at least ``FEWEST_TELLING`` proposals was valid, with 130 when it was stopped
+    Exits with code 1 when none of at least ``FEWEST_TELLING`` proposals was valid, with 130 when the run was stopped
     before its end.
     """
     from redqueen.report.pages import write_page
@@ -105,13 +105,13 @@ def play_to_report(folder: Path, play: Callable[[], bool]) -> None:
     from redqueen.run.store import REPORT, load_run_config
 
     try:
-        if play():
+        if run():
             view = read_run(folder)
             print(f"report: {write_page([view], folder / REPORT)}")
             if not view.num_tasks:
                 print(f"redqueen: {NOTHING_VALID}: {REMEDY}", file=sys.stderr)
                 sys.exit(1 if view.num_candidates >= FEWEST_TELLING else 0)
-            print("\n".join(result_lines(view)), flush=True)  # before the next command, also in one file
+            print("\n".join(result_lines(view)), flush=True)  # before stderr, if both go to one file
             out = "product" + f"-{folder.name}" * Path("product").exists()
             config, spent = load_run_config(folder), Spent(view.tokens, view.step_seconds)
             if config.run.product != "none":

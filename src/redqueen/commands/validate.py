@@ -1,4 +1,4 @@
-"""``redqueen validate``: check that a domain computes its truth and that its grader accepts right answers only."""
+"""``redqueen validate``: check a domain's reference answers, and that its grader accepts right answers only."""
 
 from __future__ import annotations
 
@@ -20,37 +20,35 @@ from redqueen.verifying import open_sandbox
 from redqueen_sandbox import Sandbox
 
 SPELLINGS = "{}", " {} ", "\n{}\n", "{}\n\n", "\t{}", "```\n{}\n```"
-"""Between the answer marks of the chat format: what models write around an answer without meaning another one.
-
-The last is a fence."""
+"""Spellings of one answer between the answer tags of the chat format: models add white space or a fence (the last)."""
 HOSTILE = (
     "(" * 3000, "[" * 3000, "9**9**9**9", "1e9999", "x" * 10**5, "\x00\ud800", "__import__('os').getpid()", "%" * 999,
 )  # fmt: skip
 MAX_TRIVIAL_FRAC = 0.1
-"""Share of tasks that a trivial agent may solve (ours): where any answer of a form is right, "0" is now and then."""
+"""Share of tasks that a trivial agent may solve (ours); in some domains "0" happens to be right now and then."""
 
 
 @dataclass
 class Finding:
-    """What was found about one kind of task; ``failures`` are reasons, none: it is valid."""
+    """The results for one kind of task, which is valid if ``failures`` (reasons) is empty."""
 
     kind: str
     num_proposed: int = 0
     num_valid: int = 0
     num_tasks: int = 0
     gold_frac: float = 0.0
-    """Share of tasks whose own answer is graded right."""
+    """Share of tasks whose reference answer is graded right."""
     spelling_frac: float = 0.0
     """Share of the spellings of right answers that are graded right."""
     trivial: dict[str, int] = field(default_factory=dict)
-    """Tasks that each trivial agent solves, without those whose answer it is by chance."""
+    """Number of tasks that each trivial agent solves, except where its text is the right answer by chance."""
     guess_frac: float = 0.0
-    """Share of the tasks that have the most frequent answer: what a constant can score. Reported, not a failure."""
+    """Share of tasks with the most frequent answer: the score of the best constant answer. Not a failure."""
     failures: list[str] = field(default_factory=list)
 
 
 def validate(name: str, num_tasks: int, as_json: bool = False, allow_weak: bool = False) -> bool:
-    """Print one row for each kind of the domain; return whether all are valid. Raises UserError for no domain."""
+    """Print one row for each kind of the domain; return whether all are valid. Raises UserError if it is unknown."""
     domain = open_domain(name)
     if num_tasks < 1:
         raise UserError(f"--tasks {num_tasks}: give at least 1")
@@ -70,7 +68,7 @@ def validate(name: str, num_tasks: int, as_json: bool = False, allow_weak: bool 
 
 
 def validate_kind(domain: Domain, kind: TaskKind, num_tasks: int, sandbox: Sandbox) -> Finding:
-    """Check one kind: proposals become tasks, and the grader takes their answers for right and no trivial ones."""
+    """Check one kind: proposals become tasks; the grader accepts their answers and rejects trivial ones."""
     found = Finding(kind.name)
     items = [item.task for item in frozen_items(domain.suite) if item.kind == kind.name]
     proposed = [Task(str(at), "", "", kind.name, code, (), ()) for at, code in enumerate(kind.proposals())]
@@ -102,9 +100,9 @@ def validate_kind(domain: Domain, kind: TaskKind, num_tasks: int, sandbox: Sandb
 
 
 def _proposed(found: Finding, tasks: Sequence[Task], own: bool, sandbox: Sandbox) -> list[Task]:
-    """Check tasks as proposals, twice: all must be valid, with the truth that is known, and the same each time.
+    """Check tasks as proposals, twice: all must be valid, with the known outputs, and with the same result each time.
 
-    Of a domain's own proposals half may be refused: some are at the edge of what a generator takes.
+    Half of a domain's own proposals may be refused: some are at the limits of what a generator accepts.
     """
     candidates = [Candidate(t.id, "T1", "S1", t.kind, "", t.code, t.inputs, t.message) for t in tasks]
     first, second = check(candidates, sandbox), check(candidates, sandbox)
@@ -116,12 +114,12 @@ def _proposed(found: Finding, tasks: Sequence[Task], own: bool, sandbox: Sandbox
     _expect(found, first == second, "the same proposal gives different results")
     if not own:
         truths = [(one.outputs, task.outputs) for one, task in zip(first, tasks, strict=True) if isinstance(one, Task)]
-        _expect(found, all(now == known for now, known in truths), "a truth differs from that of the suite")
+        _expect(found, all(now == known for now, known in truths), "an output differs from that in the suite")
     return valid if own else []
 
 
 def _same(answer: str, gold: str) -> bool:
-    """Tell whether an answer is the right one by chance: the same text, or the same number."""
+    """Return whether an answer is right by chance: the same text, or the same number."""
     try:
         return float(answer) == float(gold)
     except ValueError:
@@ -129,7 +127,7 @@ def _same(answer: str, gold: str) -> bool:
 
 
 def _agents(kind: TaskKind, tasks: Sequence[Task]) -> dict[str, list[tuple[Task, str | None]]]:
-    """Return the answers of agents that do not solve anything."""
+    """Return the answers of agents that do not try to solve the task."""
     rng = random.Random(0)
     noise = ["".join(rng.choices("abcdefghij 0123456789", k=rng.randint(1, 12))) for _ in tasks]
     return {
@@ -143,8 +141,8 @@ def _agents(kind: TaskKind, tasks: Sequence[Task]) -> dict[str, list[tuple[Task,
 
 
 def _spellings(kind: TaskKind, gold: str) -> list[str | None]:
-    """Return what is read of an answer's spellings in the chat format. A fence is for answers of several lines, and the
-    only spelling of a kind whose answers are not read without one, such as programs."""
+    """Return the answers that are read from the spellings of ``gold`` in the chat format. Only kinds with multi-line
+    answers use the fenced spelling; kinds that require a fence, such as programs, use no other."""
     if "chat" not in kind.words:
         return []
     chat = PromptFormat(FRAMES["chat"])

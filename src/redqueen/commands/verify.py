@@ -1,7 +1,7 @@
 """The command ``redqueen verify``: JSON lines in, JSON lines out, in the same order.
 
-A line that cannot be used gets the verdict ``invalid-input`` with its number, and the rest go on. Files are worked
-through in portions, so memory does not grow with them.
+A line that cannot be used gets the verdict ``invalid-input`` with its number, and the other lines are processed. Files
+are read in batches, so memory does not grow with their size.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from redqueen_sandbox.programs import NUM_SEEDS
 from redqueen_sandbox.records import Limits, Program, protection_level
 from redqueen_sandbox.sandbox import Sandbox
 
-_PORTION_LINES = 512
+_BATCH_LINES = 512
 _MAX_LINE_CHARS = 8 << 20
 
 
@@ -42,11 +42,11 @@ def verify_file(
         raise UserError(f"--seeds {num_seeds}: give a number of hash seeds from 1 to 16")
     limits = Limits(cpu_ms=cpu_ms, accept_cpu_ms=cpu_ms)
     with Sandbox(workers, limits, num_seeds, allow_weak, weak_remedy="--allow-weak") as verifier:
-        for portion in _portions(path):
-            read = [_read_program(line) for _, line in portion]
+        for batch in _batches(path):
+            read = [_read_program(line) for _, line in batch]
             results = iter(verifier.run([found for _, found in read if isinstance(found, Program)]))
             lines: list[dict[str, object]] = []
-            for (number, _), (name, found) in zip(portion, read, strict=True):
+            for (number, _), (name, found) in zip(batch, read, strict=True):
                 verdict, output, detail = "invalid-input", None, f"line {number}: {found}"
                 if isinstance(found, Program):
                     result = next(results)
@@ -67,23 +67,23 @@ def protections() -> ProtectionReport:
         return make_report({}, str(error))
 
 
-def _portions(path: Path) -> Iterator[list[tuple[int, str]]]:
-    """The file's lines with their numbers, blank ones left out, some hundred at a time."""
-    portion: list[tuple[int, str]] = []
+def _batches(path: Path) -> Iterator[list[tuple[int, str]]]:
+    """Yield the file's lines that are not blank, with their numbers, ``_BATCH_LINES`` at a time."""
+    batch: list[tuple[int, str]] = []
     what, errors = f"{path} cannot be read", (OSError, EOFError, zlib.error)
     with naming_remedy(what, "give a file of JSON lines", errors), open_data(path, errors="replace") as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip():
-                portion.append((number, line))
-            if len(portion) == _PORTION_LINES:
-                yield portion
-                portion = []
-    if portion:
-        yield portion
+                batch.append((number, line))
+            if len(batch) == _BATCH_LINES:
+                yield batch
+                batch = []
+    if batch:
+        yield batch
 
 
 def _read_program(line: str) -> tuple[str | int | None, Program | str]:
-    """Return a line's id, None where it cannot be used, and its program, or why there is none."""
+    """Return a line's id (None if it has no valid one), and its program or the reason why it has none."""
     if len(line) > _MAX_LINE_CHARS:
         return None, f"longer than {_MAX_LINE_CHARS} characters"
     try:
@@ -106,12 +106,12 @@ TESTED_PYTHONS = ((3, 11),)
 
 _WITHOUT = {
     "seccomp": "a program may make any system call: run on a kernel with seccomp, or in a container that allows it",
-    "landlock": "files are refused by the system-call filter alone; Landlock needs Linux 5.13 and, in a container, a "
-    "profile that knows it",
+    "landlock": "only the system-call filter blocks access to files; Landlock needs Linux 5.13 and, in a container, a "
+    "profile that allows it",
     "rlimits": "a program may take more memory or processes than its share",
-    "cpu-timer": "endless loops are stopped by the clock on the wall alone, so they cost more",
+    "cpu-timer": "endless loops are stopped only by wall-clock time, so they cost more",
     "non-dumpable": "a program that got past the filter could read its parent's memory",
-    "no-new-privileges": "the system-call filter cannot be put on",
+    "no-new-privileges": "the system-call filter cannot be installed",
     "nobody": "programs run as root or with capabilities",
     "namespaces": "no network namespace of its own; the system-call filter refuses sockets anyway",
 }
@@ -119,7 +119,7 @@ _WITHOUT = {
 
 @dataclass(frozen=True)
 class ProtectionReport:
-    """What holds on this machine. ``level`` as in results, or ``none`` with the reason in ``remarks``."""
+    """The protections of this machine. ``level`` as in results, or ``none`` with the reason in ``remarks``."""
 
     level: str
     observed: Mapping[str, bool]
@@ -131,11 +131,11 @@ class ProtectionReport:
 
 
 def make_report(observed: Mapping[str, bool], failure: str = "") -> ProtectionReport:
-    """Put what the canaries saw, or why none could start, into a report."""
+    """Return the report of the protections that the canaries observed, or of the failure to start any canary."""
     remarks = [failure] if failure else []
     remarks += [f"no {name}: {_WITHOUT[name]}" for name, holds in observed.items() if not holds]
     if platform.machine() not in TESTED_MACHINES:
-        remarks.append(f"the filter's numbers for {platform.machine()} are from the tables and untested on the metal")
+        remarks.append(f"the filter's system-call numbers for {platform.machine()} are not tested on such a machine")
     if sys.version_info[:2] not in TESTED_PYTHONS:
         remarks.append(f"untested on Python {platform.python_version()}")
     return ProtectionReport(
