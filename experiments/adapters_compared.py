@@ -1,8 +1,8 @@
-"""Evolve four LoRA adapters of the embedded base by redqueen, by populora and by averaging, on the same evaluations.
+"""Evolve four LoRA adapters of the embedded base by redqueen, by populora and by averaging, with equal evaluations.
 
-The adapters are trained by peft on four different slices of the code suite. Fitness is the mean log-likelihood of a
-token of the right answer, in nats, over 32 items of the suite that no adapter was trained on; 160 further items test
-what was selected. Every method may evaluate 32 adapters (the mean of all four needs one, the best mean of a subset 15).
+The adapters are trained with peft on four different slices of the code suite. Fitness is the mean log-likelihood per
+token of the right answers, in nats, over 32 items that no adapter was trained on; 160 other items test the selected
+adapter. Every method may evaluate 32 adapters (the mean of all four needs one, the best mean of a subset 15).
 
     python -m venv v && v/bin/pip install redqueen peft populora && v/bin/python experiments/adapters_compared.py FOLDER
 """
@@ -40,7 +40,7 @@ def load() -> torch.nn.Module:
 
 
 def texts() -> list[tuple[str, str]]:
-    """Prompts with their right answers, in a fixed order that mixes the levels."""
+    """Return prompts with their right answers, in a fixed random order that mixes the levels."""
     form = PromptFormat(FRAMES["compact"])
     tasks = [item.task for item in frozen_items(DOMAINS["code"].suite) if item.kind == "code_o"]
     order = torch.randperm(len(tasks), generator=torch.Generator().manual_seed(0)).tolist()
@@ -48,9 +48,9 @@ def texts() -> list[tuple[str, str]]:
 
 
 def log_likelihood(model: torch.nn.Module, pairs: list[tuple[str, str]]) -> Tensor:
-    """Return the mean log-likelihood (nats) of a token of the answers, after their prompts."""
+    """Return the mean log-likelihood (nats) per answer token, given the prompts."""
     rows = [[TOKENIZER(text, add_special_tokens=False)["input_ids"] for text in pair] for pair in pairs]
-    longest = max(len(asked) + len(told) for asked, told in rows)
+    longest = max(len(prompt) + len(answer) for prompt, answer in rows)
     ids = torch.zeros(len(pairs), longest, dtype=torch.long)  # (items, tokens), padded on the right
     answers = torch.zeros_like(ids, dtype=torch.bool)
     for row, (a, b) in enumerate(rows):
@@ -74,7 +74,7 @@ def train(folder: Path, pairs: list[tuple[str, str]], seed: int) -> None:
 
 
 class Judge:
-    """Counts the evaluations of adapters on the development items."""
+    """Evaluates adapters and counts the evaluations on the development items."""
 
     def __init__(self, dev: list[tuple[str, str]], test: list[tuple[str, str]]) -> None:
         self.model, self.dev, self.test, self.count = load(), dev, test, 0

@@ -1,12 +1,12 @@
-"""P7a, the cheapest test of breadth: do right answers of more families teach a base more about families it never saw?
+"""P7a: does distilling right answers of more task families improve a base more on families it was not trained on?
 
-    python experiments/breadth_of_answers.py --out breadth.jsonl             # a line an arm and seed; goes on if killed
-    python experiments/breadth_of_answers.py --out breadth.jsonl --report    # what was found, in points
+    python experiments/breadth_of_answers.py --out breadth.jsonl             # one line per arm and seed; can be resumed
+    python experiments/breadth_of_answers.py --out breadth.jsonl --report    # the results, in points
 
-Self-play can hardly teach more than right answers do, so the generators give them here: as many in each arm, for tasks
-with default parameters, evenly of its families, distilled as a run does. Asked, greedily, are families of categories
-of which no arm but the twenty families has one (those two are left out), and, to see that anything is learned at all,
-new tasks of the twenty families of gym-mix. Needs the extra gym and `make smollm2`.
+This is a cheap upper bound for self-play: the generators themselves give the right answers. Every arm distils the same
+number of answers, as a run does, to tasks with default parameters spread evenly over its families. The evaluation is
+greedy, on families of categories that no arm contains (except two of the twenty families, which are left out), and, as
+a check that training works, on new tasks of the twenty families of gym-mix. Needs the extra gym and `make smollm2`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FOUR = ["chain_sum", "gcd", "spell_backward", "count_bits"]
 TRAINED_ON = ["algorithmic", "arithmetic", "algebra", "cognition"]
 HELD_OUT = ["graphs", "games", "logic", "induction", "geometry", "probability", "code"]
 MAX_PROMPT, MAX_ANSWER = 640, 48
-"""Tokens: longer tasks are left out, of the answers and of the held-out items."""
+"""Maximum tokens; longer tasks are left out of the training answers and the held-out items."""
 SETTINGS = (
     "population.num_teachers=1", "population.num_students=1", "run.product=distilled",
     "distill.learning_rate=3e-4", "distill.batch_size=24", "distill.warmup_updates=5",
@@ -62,19 +62,19 @@ def fits(task: Task, engine: Engine) -> bool:
 
 
 def tasks_of(families: Sequence[str], num: int, seed: int, engine: Engine) -> list[Task]:
-    """Return ``num`` tasks, evenly of the families, each with default parameters and a seed of its own."""
+    """Return ``num`` tasks, spread evenly over the families, each with default parameters and its own seed."""
     rng, found = np.random.default_rng(seed), []
     for name in families:
         drawn = rng.choice(10**6, 2 * -(-num // len(families)), replace=False)
         texts = [json.dumps({"seed": int(one)}) for one in drawn]
-        asked = [Candidate(f"{name}{n}", "", "", f"gym_{name}", "", code=text) for n, text in enumerate(texts)]
-        made = [one for one in check(asked, engine.verifier) if isinstance(one, Task) and fits(one, engine)]
+        proposals = [Candidate(f"{name}{n}", "", "", f"gym_{name}", "", code=text) for n, text in enumerate(texts)]
+        made = [one for one in check(proposals, engine.verifier) if isinstance(one, Task) and fits(one, engine)]
         found.append({one.message: one for one in made}.values())
     return [one for part in itertools.zip_longest(*found) for one in part if one is not None][:num]
 
 
 def held_out(names: Sequence[str], num_each: int, engine: Engine) -> list[Item]:
-    """Return held-out items of these families; none of a family of which too few fit."""
+    """Return ``num_each`` held-out items of each family; families with fewer items that fit are left out."""
     kinds.NUM_HELD_OUT = 2 * num_each
     kinds.HELD_OUT_ROWS.clear()
     items = [item for item in kinds.held_out([f"gym_{name}" for name in names]) if fits(item.task, engine)]
@@ -83,13 +83,13 @@ def held_out(names: Sequence[str], num_each: int, engine: Engine) -> list[Item]:
 
 
 def measure(config: Config, num: int, num_each: int, seeds: Sequence[int], known: Sequence[Line]) -> Iterator[Line]:
-    """Yield a line for the base (seed -1) and for each arm and seed that is not among the known ones."""
+    """Yield a line for the base (seed -1) and for each arm and seed, except those in ``known``."""
     twenty = [name.removeprefix("gym:") for name in config.propose.domains]
     arms = {"1 family": FOUR[:1], "4 families": FOUR, "20 families": twenty, "56 families": of_categories(TRAINED_ON)}
     with open_engine(config) as engine:
-        apart = [name for name in of_categories(HELD_OUT) if name not in twenty]
+        unseen = [name for name in of_categories(HELD_OUT) if name not in twenty]
         suites = dict(
-            zip(SUITES, (held_out(apart, num_each, engine), held_out(twenty, num_each // 3, engine)), strict=True)
+            zip(SUITES, (held_out(unseen, num_each, engine), held_out(twenty, num_each // 3, engine)), strict=True)
         )
         done = {(line["arm"], line["seed"]) for line in known}
         for seed, arm in [(-1, "base"), *itertools.product(seeds, arms)]:
@@ -100,8 +100,8 @@ def measure(config: Config, num: int, num_each: int, seeds: Sequence[int], known
                 [slot] = config.slots.distilled
                 tasks = tasks_of(arms[arm], num, seed, engine)
                 examples = examples_of(map(answer_of, tasks), engine.prompt_format, engine.tokenizer)
-                told = fine_tune(examples, engine.store, engine.learner, slot, config.distill, Streams(seed, 0))
-                line |= {"families": len({one.kind for one in tasks}), "answers": len(tasks), "nats": told.nats}
+                tuned = fine_tune(examples, engine.store, engine.learner, slot, config.distill, Streams(seed, 0))
+                line |= {"families": len({one.kind for one in tasks}), "answers": len(tasks), "nats": tuned.nats}
                 line["tokens"] = sum(len(one.prompt) + len(one.answer) for one in examples)
             for name, items in suites.items():
                 [found] = score(
@@ -113,10 +113,10 @@ def measure(config: Config, num: int, num_each: int, seeds: Sequence[int], known
 
 
 def report(lines: Sequence[Line]) -> str:
-    """Return the arms' means, less the base and less one family: differences of the same items and, for arms, of the
-    same seeds, with bootstrap intervals over items."""
+    """Return the arms' means, and their differences from the base and from one family: paired by item and, for arms, by
+    seed, with bootstrap intervals over items."""
     scores = {(one["arm"], one["seed"], suite): 100 * np.array(one[suite]) for one in lines for suite in SUITES}
-    rows = ["| families | tokens read twice | suite | mean | less base | less 1 family |", "|---|---|---|---|---|---|"]
+    rows = ["| families | tokens per epoch | suite | mean | minus base | minus 1 family |", "|---|---|---|---|---|---|"]
     for arm, suite in itertools.product(dict.fromkeys(one["arm"] for one in lines), SUITES):
         own = [one for one in lines if one["arm"] == arm]
         cells = [f"{np.mean([scores[arm, one['seed'], suite] for one in own]):.1f}"]
@@ -141,9 +141,9 @@ def read(path: Path) -> list[Line]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--report", action="store_true", help="print what the file says, and measure nothing")
-    parser.add_argument("--num", type=int, default=600, help="answers of each arm")
-    parser.add_argument("--items", type=int, default=12, help="held-out items of each family")
+    parser.add_argument("--report", action="store_true", help="only print the report of the file")
+    parser.add_argument("--num", type=int, default=600, help="answers per arm")
+    parser.add_argument("--items", type=int, default=12, help="held-out items per family")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--set", action="append", default=[], help="section.field=value, over configs/gym-mix.toml")
     options = parser.parse_args()
@@ -152,7 +152,7 @@ def main() -> None:
         for line in measure(config, options.num, options.items, options.seeds, read(options.out)):
             with options.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
-            print({name: told for name, told in line.items() if not isinstance(told, list)}, flush=True)
+            print({name: value for name, value in line.items() if not isinstance(value, list)}, flush=True)
     print(report(read(options.out)))
 
 

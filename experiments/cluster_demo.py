@@ -1,14 +1,14 @@
-"""Two Ray nodes on this machine, each with a core, play the run that one process plays: the journals must be equal.
+"""Do one run in one process and on two Ray nodes of this machine, with one core each: the journals must be equal.
 
     python experiments/cluster_demo.py [--steps 10] [--work 2] [--out FOLDER] [--limit]
 
-4T+4S in two shards, each with a verifier of its own. The run is played in one process, then on the cluster, and both
-are compared: journals row by row (tasks, verdicts, ratings) and the last checkpoint's tensors (factors and moments) bit
-by bit. The last line is ``equal``, or where they differ; then the exit code is 1. The lines above tell the speed-up:
-seconds of the steps in one process, bound to one core with its verifier, by those on two nodes that are bound to a core
-each, without starting, evaluation and checkpoints, in all and by phase. With ``--limit`` the run of one process is then
-played twice at the same time, each on its core: what two processes that share nothing gain on this machine is the most
-that any division could.
+4T+4S in two shards, each with its own verifier. The run is done in one process, then on the cluster, and both are
+compared: journals row by row (tasks, verdicts, ratings) and the last checkpoint's tensors (factors and moments) bit by
+bit. The last line is ``equal``, or the first difference; then the exit code is 1. The lines above it give the speed-up,
+in total and by phase: the seconds of the steps in one process, bound to one core with its verifier, divided by those on
+two nodes with one core each, without start, evaluation and checkpoints. With ``--limit`` the one-process run is then
+done twice at the same time, on one core each: the speed-up of two processes that share nothing is the upper bound for
+any division of work on this machine.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ CONFIG = Path(__file__).parents[1] / "configs" / "population.toml"
 
 
 def demo_config(num_steps: int, work: int = 2) -> Config:
-    """4T+4S in two shards; one thread each, since the number of threads changes the last bits of a sum.
+    """Return 4T+4S in two shards; one thread each, because the number of threads changes the last bits of a sum.
 
-    A step has ``work`` times the proposals of the config: where half the rows of a token take more than half its time,
-    shards gain by larger steps.
+    A step has ``work`` times the proposals of the config: shards gain by larger steps, because sampling a token for
+    half the rows takes more than half the time.
     """
     one_core_each = ["run.num_threads=1", "cluster.num_shards=2", 'cluster.verify="shard"', "verify.num_workers=1"]
     proposals = load_config(CONFIG).propose.num_proposals
-    more = ", ".join(f"{kind} = {work * num}" for kind, num in proposals.items())
-    steps = [f"run.num_steps={num_steps}", f"propose.num_proposals={{{more}}}", "evaluate.max_items=60"]
+    multiplied = ", ".join(f"{kind} = {work * num}" for kind, num in proposals.items())
+    steps = [f"run.num_steps={num_steps}", f"propose.num_proposals={{{multiplied}}}", "evaluate.max_items=60"]
     return load_config(CONFIG, [*steps, *one_core_each])
 
 
@@ -56,38 +56,38 @@ def compare(one: Path, other: Path) -> str:
     first, second = (Checkpoint.latest_valid(folder / CHECKPOINTS) for folder in (one, other))
     assert first is not None and second is not None
     if first.tensors.keys() != second.tensors.keys():
-        return f"the checkpoints hold other tensors: {min(first.tensors.keys() ^ second.tensors.keys())}"
+        return f"the checkpoints have different tensors: {min(first.tensors.keys() ^ second.tensors.keys())}"
     unequal = [name for name, tensor in first.tensors.items() if not torch.equal(tensor, second.tensors[name])]
     return f"the tensor {unequal[0]} differs" if unequal else "equal"
 
 
 def seconds_of_steps(folder: Path) -> dict[str, float]:
-    """Return what the phases of the steps took but evaluation and checkpoints; the first step warms up."""
+    """Return the seconds of each phase, without evaluation, checkpoints and the first step (warm-up)."""
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
         phases = "step > 1 AND phase NOT IN ('evaluate', 'checkpoint')"
         rows = journal.query(f"SELECT phase, sum(seconds) AS s FROM timing WHERE {phases} GROUP BY phase")
     return {row["phase"]: float(row["s"]) for row in rows}
 
 
-def tell_speed_up(slower: dict[str, float], faster: dict[str, float]) -> None:
-    """Print the ratio of two runs' seconds, and by phase where a phase took a second or more."""
+def print_speed_up(slower: dict[str, float], faster: dict[str, float]) -> None:
+    """Print the ratio of two runs' seconds, and that of each phase of at least one second."""
     phases = [f"{phase} {slower[phase] / s:.2f}" for phase, s in sorted(faster.items()) if s >= 1 and phase in slower]
     ratio = sum(slower.values()) / sum(faster.values())
     print(f"speed-up of two nodes over one core: {ratio:.2f} ({', '.join(phases)})")
 
 
-def limit(config: Config, folder: Path, alone_s: float) -> float:
-    """Return the speed-up of two processes that share nothing: the run played twice at the same time."""
-    folders = [folder / f"beside-{i}" for i in range(2)]
+def limit(config: Config, folder: Path, single_s: float) -> float:
+    """Return the speed-up of two processes that share nothing: the run done twice at the same time."""
+    folders = [folder / f"parallel-{i}" for i in range(2)]
     play_on_cores(config, folders)
-    return 2 * alone_s / (sum(sum(seconds_of_steps(one).values()) for one in folders) / 2)
+    return 2 * single_s / (sum(sum(seconds_of_steps(one).values()) for one in folders) / 2)
 
 
 def play_on_cores(config: Config, folders: list[Path]) -> None:
-    """Play runs at the same time, each in a process that has, with all it starts, one core of its own."""
+    """Do runs at the same time, each in a process that is bound, with its children, to its own core."""
     spawn, cores = multiprocessing.get_context("spawn"), sorted(os.sched_getaffinity(0))
     if len(cores) < len(folders):
-        sys.exit(f"{len(folders)} runs at a time need as many cores; this machine lends {len(cores)}")
+        sys.exit(f"{len(folders)} runs at a time need as many cores, but {len(cores)} are available")
     pairs = zip(cores, folders, strict=False)
     processes = [spawn.Process(target=play_on, args=(core, folder, config)) for core, folder in pairs]
     for process in processes:
@@ -99,13 +99,13 @@ def play_on_cores(config: Config, folders: list[Path]) -> None:
 
 
 def play_on(core: int, folder: Path, config: Config) -> None:
-    """Play a run on one core."""
+    """Do a run on one core."""
     os.sched_setaffinity(0, {core})
     play(config, folder)
 
 
 def play(config: Config, folder: Path, *load: LoadAdapters) -> float:
-    """Play a run to its end; return its seconds. A run that was stopped ends the demonstration."""
+    """Do a run to its end; return its seconds. Exits if the run was stopped."""
     began = time.monotonic()
     if not start(config, folder, *load):
         sys.exit("stopped: nothing was compared")
@@ -129,7 +129,7 @@ def main() -> None:
     from ray.cluster_utils import Cluster
 
     cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, cores[:1])  # what a node starts stays on its core
+    os.sched_setaffinity(0, cores[:1])  # inherited by the node's processes
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     os.sched_setaffinity(0, cores[-1:])
     nodes.add_node(num_cpus=1)
@@ -140,7 +140,7 @@ def main() -> None:
         nodes.shutdown()
     print(f"runs: {out}\none process: {one_s:.0f} s; two nodes: {two_s:.0f} s, with their start")
     one, two = (seconds_of_steps(out / name) for name in ("one-process", "two-nodes"))
-    tell_speed_up(one, two)
+    print_speed_up(one, two)
     if options.limit:
         most = limit(config, out, sum(one.values()))
         print(f"speed-up of two processes that share nothing: {most:.2f}")

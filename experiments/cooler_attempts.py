@@ -2,8 +2,8 @@
 
     python experiments/cooler_attempts.py RUN_DIR --temperatures 1.0 0.7 --attempts 2 --tasks 6000 --seed 0
 
-The tasks are drawn from those that the run's teachers posed. All temperatures answer the same tasks as often, so the
-comparison is at equal attempts. Differences are paired over tasks, with bootstrap intervals.
+The tasks are drawn from the tasks of the run. At each temperature the same tasks get the same number of attempts.
+Differences are paired over tasks, with bootstrap intervals.
 """
 
 from __future__ import annotations
@@ -36,25 +36,26 @@ def main() -> None:
     config, streams = load_run_config(options.run_dir), Streams(options.seed, 0)
     with Journal.open(options.run_dir / JOURNAL, read_only=True) as journal:
         rows = journal.query("SELECT * FROM task WHERE num_attempts > 0 ORDER BY seq")
-    posed = [as_task(with_pairs(row)) for row in rows]
-    drawn = streams.rng("tasks").permutation(len(posed))[: options.tasks]
-    tasks = [posed[i] for i in sorted(drawn)]
+    known = [as_task(with_pairs(row)) for row in rows]
+    drawn = streams.rng("tasks").permutation(len(known))[: options.tasks]
+    tasks = [known[i] for i in sorted(drawn)]
     found = {}
     with open_engine(config) as engine:
-        words = engine.prompt_format
-        prompts = [words.encode(engine.tokenizer, words.solve(task)) for task in tasks]
-        for heat in options.temperatures:
+        form = engine.prompt_format
+        prompts = [form.encode(engine.tokenizer, form.solve(task)) for task in tasks]
+        for temperature in options.temperatures:
             requests = [
-                Request(BASE_SLOT, prompt, options.attempts, streams.seed("solve", str(heat), task.id))
+                Request(BASE_SLOT, prompt, options.attempts, streams.seed("solve", str(temperature), task.id))
                 for task, prompt in zip(tasks, prompts, strict=True)
             ]
-            groups = engine.sampler(heat).sample(requests)
+            groups = engine.sampler(temperature).sample(requests)
             sampled = [SampledAttempts(t, BASE, p, tuple(g)) for t, p, g in zip(tasks, prompts, groups, strict=True)]
-            graded = grade(sampled, engine.verifier, words, engine.tokenizer)
-            found[heat] = np.array([[outcome.grade.correct for outcome in one.outcomes] for one in graded], dtype=float)
+            graded = grade(sampled, engine.verifier, form, engine.tokenizer)
+            right = [[outcome.grade.correct for outcome in one.outcomes] for one in graded]
+            found[temperature] = np.array(right, dtype=float)  # (tasks, attempts)
     reference = found[options.temperatures[0]]
     print(f"{len(tasks):,} tasks, {options.attempts} attempts each")
-    for heat, right in found.items():
+    for temperature, right in found.items():
         cells = []
         for name, own, other in (
             ("answers", right.mean(axis=1), reference.mean(axis=1)),
@@ -64,7 +65,7 @@ def main() -> None:
             low, high = bootstrap_mean(scale * (own - other), streams.rng("bootstrap"))
             change = scale * (own - other).mean()
             cells.append(f"right {name} {100 * own.mean():.1f} %, {change:+.1f} % ({low:.1f} to {high:.1f})")
-        print(f"temperature {heat}: {'; '.join(cells)}")
+        print(f"temperature {temperature}: {'; '.join(cells)}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""A base on HumanEval or MBPP+ as EvalPlus asks an instruct model: its words, and the beginning of the answer given.
+"""Score a base on HumanEval or MBPP+ with EvalPlus's prompt for instruct models, which also begins the answer.
 
     python experiments/evalplus_words.py MODEL_FOLDER --suite humaneval --data humaneval.jsonl.gz
 
-Shows how much of the distance to a published score is due to our words (`redqueen evaluate --style plain`). Greedy, at
-most 512 tokens. Prints the score and, in the order of the items, 1 for right. Source of the words: EvalPlus 0.3.
+Shows how much of the difference from a published score is due to our prompt (`redqueen evaluate --style plain`).
+Greedy, at most 512 tokens. Prints the score, then 1 (right) or 0 for each item in order. Source: EvalPlus 0.3.
 """
 
 from __future__ import annotations

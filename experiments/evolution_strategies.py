@@ -1,12 +1,12 @@
-"""P5: evolution strategies on a student's adapter, in place of a gradient or a distillation.
+"""P5: evolution strategies on a student's adapter, instead of policy gradients or distillation.
 
     python experiments/evolution_strategies.py RUN_DIR --generations 20 --pairs 16 --tasks 128 --seed 0
 
-The tasks are those that the run's teachers posed. A generation draws ``--tasks`` of them, and all members of it answer
-the same ones, once, in one mixed batch. Members are the mean dW plus and minus one perturbation each (antithetic
-pairs): sigma times a Gaussian matrix of rank 1 in every module, scaled to the norm of a row of the base's own weights.
-The mean moves by the sum over pairs of (score of the one - score of the other) times the perturbation, to length
-``--rate`` times sigma, and is cut to the adapter's rank less one, since members need one rank for their perturbation.
+The tasks are the run's. Each generation draws ``--tasks`` of them; all its members answer the same tasks once, in one
+mixed batch. Members are the mean dW plus and minus one perturbation per pair (antithetic pairs): in every module a
+Gaussian matrix of rank 1 whose norm is ``--sigma`` times that of the base's weight matrix. The mean moves by the sum
+over pairs of the score difference times the perturbation, normalized to ``--rate`` perturbation lengths, and is cut to
+the adapter's rank minus one, because members need one rank for their perturbation.
 Sources: OpenAI-ES (Salimans et al. 2017, arXiv 1703.03864); perturbations of rank 1 as in EGGROLL (arXiv 2511.16652).
 
 Prints, before the first generation and every ``--every`` of them, the paired gain of the mean over the base on held-out
@@ -62,14 +62,14 @@ def member(
 
 
 def fitness(engine: Engine, slots: range, tasks: list[Task], streams: Streams) -> list[float]:
-    """Return the share of ``tasks`` that each slot's one attempt solves."""
-    words, members = engine.prompt_format, [Individual(f"{slot}", "student", slot, Rating(0.0, 0.0)) for slot in slots]
-    prompts = [words.encode(engine.tokenizer, words.solve(task)) for task in tasks]
+    """Return the share of ``tasks`` that each slot solves with one attempt per task."""
+    form, members = engine.prompt_format, [Individual(f"{slot}", "student", slot, Rating(0.0, 0.0)) for slot in slots]
+    prompts = [form.encode(engine.tokenizer, form.solve(task)) for task in tasks]
     asked = [(one, task, prompt) for one in members for task, prompt in zip(tasks, prompts, strict=True)]
     requests = [Request(one.slot, prompt, 1, streams.seed("solve", task.id)) for one, task, prompt in asked]
     groups = engine.solver.sample(requests)
     sampled = [SampledAttempts(t, one, p, tuple(g)) for (one, t, p), g in zip(asked, groups, strict=True)]
-    right = [one.solve_frac or 0.0 for one in grade(sampled, engine.verifier, words, engine.tokenizer)]
+    right = [one.solve_frac or 0.0 for one in grade(sampled, engine.verifier, form, engine.tokenizer)]
     return [sum(right[i : i + len(tasks)]) / len(tasks) for i in range(0, len(right), len(tasks))]
 
 
@@ -96,15 +96,15 @@ def main() -> None:
     parser.add_argument("--generations", type=int, default=20)
     parser.add_argument("--pairs", type=int, default=16)
     parser.add_argument("--tasks", type=int, default=128)
-    parser.add_argument("--sigma", type=float, default=0.02, help="length of a perturbation over that of the weights")
-    parser.add_argument("--rate", type=float, default=1.0, help="length of a step over that of a perturbation")
+    parser.add_argument("--sigma", type=float, default=0.02, help="norm of a perturbation relative to the weights")
+    parser.add_argument("--rate", type=float, default=1.0, help="norm of a step relative to a perturbation")
     parser.add_argument("--every", type=int, default=10)
     parser.add_argument("--items", type=int, default=1600)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     with Journal.open(options.run_dir / JOURNAL, read_only=True) as journal:
         rows = journal.query("SELECT * FROM task WHERE num_attempts > 0 ORDER BY seq")
-    posed = [as_task(with_pairs(row)) for row in rows]
+    known = [as_task(with_pairs(row)) for row in rows]
     config = settings(options.run_dir, 2 * options.pairs + 1, options.items)
     slots, at_mean = range(2 * options.pairs), 2 * options.pairs
     with open_engine(config) as engine:
@@ -114,8 +114,8 @@ def main() -> None:
         mean = {name: torch.zeros(shape) for name, shape in shapes.items()}
         for generation in range(options.generations + 1):
             streams = Streams(options.seed, generation)
-            silent = {name: (torch.zeros(out), torch.zeros(inside)) for name, (out, inside) in shapes.items()}
-            engine.store.load(at_mean, member(mean, silent, like, 1.0))
+            zero = {name: (torch.zeros(out), torch.zeros(inside)) for name, (out, inside) in shapes.items()}
+            engine.store.load(at_mean, member(mean, zero, like, 1.0))
             if generation % options.every == 0:
                 print(f"generation {generation}: {gains(engine, at_mean)}", flush=True)
             if generation == options.generations:
@@ -130,8 +130,8 @@ def main() -> None:
                 noises.append(noise)
                 for number, sign in enumerate((1.0, -1.0)):
                     engine.store.load(2 * pair + number, member(mean, noise, like, sign))
-            drawn = streams.rng("tasks").permutation(len(posed))[: options.tasks]
-            found = fitness(engine, slots, [posed[i] for i in drawn], streams)
+            drawn = streams.rng("tasks").permutation(len(known))[: options.tasks]
+            found = fitness(engine, slots, [known[i] for i in drawn], streams)
             weights = [found[2 * pair] - found[2 * pair + 1] for pair in range(options.pairs)]
             length = math.sqrt(sum(w * w for w in weights)) or 1.0
             for name, whole in mean.items():

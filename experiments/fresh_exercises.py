@@ -1,12 +1,12 @@
-"""Exercises of mathematics that nobody has looked at, to examine what configs were chosen by looks at the frozen suite.
+"""Draw new exercises of mathematics, to evaluate runs whose configs were chosen by scores on the frozen suite.
 
     python -m experiments.fresh_exercises RUN_DIR... --out fresh.jsonl
     redqueen evaluate FOLDER --suite maths --data fresh.jsonl
 
-They are drawn as the frozen suite is, from the share that no lesson shows, by another seed, and are neither in the
-suite nor among the tasks that these runs posed (compared by normal form, so in other words or another order too).
-Levels 2 and 3 alone: of level 1 the suite has nearly all that there is. Of word problems there are few more too, so
-fewer than asked for may be found in ``TRIES`` draws for each; how many is said.
+They are drawn like the frozen suite, from the share that the base was not trained on, with another seed, and are
+neither in the suite nor among the tasks of these runs (compared by normal form, so independent of wording and order).
+Only levels 2 and 3: the suite has nearly all exercises of level 1. Word problems are few too, so fewer than ``--num``
+may be found in ``TRIES`` draws per exercise; the numbers are printed.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ TRIES = 20
 
 
 def posed(run_dir: Path) -> set[str]:
-    """Return the normal forms of the tasks that a run has posed. Raises UserError where there is no run."""
+    """Return the normal forms of a run's tasks. Raises UserError when there is no run."""
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
         rows = journal.tuples("SELECT DISTINCT code FROM task WHERE kind IN (?, ?)", (FORMAL, WORD))
     return {normal_form(code) for (code,) in rows}
 
 
 def fresh_exercises(number: int, rng_seed: int, known: set[str]) -> list[dict[str, object]]:
-    """Draw up to ``number`` exercises of each kind and level as lines of ``--data``, no form twice or of ``known``."""
+    """Draw up to ``number`` exercises of each kind and level as lines for ``--data``, with distinct forms not in
+    ``known``."""
     rng, seen = Random(f"maths/fresh/{rng_seed}"), set(known)
     lines: list[dict[str, object]] = []
     for level, author in product(LEVELS[1:], (draw, draw_words)):
@@ -55,10 +56,10 @@ def fresh_exercises(number: int, rng_seed: int, known: set[str]) -> list[dict[st
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN_DIR", help="what they posed is left out")
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN_DIR", help="leave out the tasks of these runs")
     parser.add_argument("--out", type=Path, required=True, help="a file of JSON lines")
     parser.add_argument("--num", type=int, default=1000, help="exercises of each kind and level (1000)")
-    parser.add_argument("--seed", type=int, default=1, help="of the draw (1)")
+    parser.add_argument("--seed", type=int, default=1, help="random seed (1)")
     chosen = parser.parse_args(arguments)
     if chosen.out.exists():
         raise UserError(f"{chosen.out} exists already: give another --out, or delete it")
@@ -69,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen.out.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     counts = Counter(f"level {str(line['id'])[6]} {line['kind']}" for line in lines)
     print(*(f"{name}: {count}" for name, count in sorted(counts.items())), sep="\n")
-    print(f"{len(lines)} exercises, none of {len(known)} that are in the suite or were posed: {chosen.out}")
+    print(f"{len(lines)} exercises, none among the {len(known)} of the suite and the runs: {chosen.out}")
 
 
 if __name__ == "__main__":

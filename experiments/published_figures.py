@@ -1,20 +1,20 @@
-"""Every published score and difference, with its 95 % interval, from the small tables beside this script.
+"""Compute every published score and difference, with its 95 % interval, from the tables in ``tables/``.
 
     python experiments/published_figures.py
 
-Prints one line a figure: name, value and interval in points of a hundred. All stand in ``RESULTS.md`` or ``LOG.md``,
-and on the pages that are printed behind them. A test compares the text, and refuses any other interval there.
+Prints one line per figure: name, value and interval in percentage points, and the pages that state it in addition to
+``RESULTS.md`` or ``LOG.md``. A test compares the pages with these figures and rejects any other interval on them.
 
 Sources, in ``experiments/tables/``:
 
 - ``rounds.csv``, ``long_rounds.csv``, ``balanced.csv``: scores of every run of the plans ``rounds.toml`` and
   ``lasting-rounds.toml``, and of P2, as shares, with the bootstrap interval over items from the run's journal. Between
-  arms, the interval is Welch's t over seeds, degrees of freedom rounded down, and p is the exact permutation test's
-  (``redqueen.statistics``).
-- ``genes.csv``: attempts, right ones and solved tasks of each run of ``genes.toml``, counted in its journal.
+  arms, the interval is Welch's t over seeds with degrees of freedom rounded down, and p is from the exact permutation
+  test (``redqueen.statistics``).
+- ``genes.csv``: attempts, right attempts and solved tasks of each run of ``genes.toml``, counted in its journal.
 - ``base_temperatures.csv``: the untrained embedded base, sampled at four temperatures, in points.
 - ``smollm2_claims.csv``: twelve runs on SmolLM2, judged by ``paper_claims/claims.py``, in the measure's own unit.
-- ``qwen_coder.csv``: how many of an item's samples were right, one digit an item (g: 16), for Qwen2.5-Coder-0.5B and
+- ``qwen_coder.csv``: the number of right samples per item, one digit each (g: 16), for Qwen2.5-Coder-0.5B and
   the products of its runs, as `redqueen evaluate` graded them.
 - ``recorded.csv``: single runs whose journals are not kept, as `redqueen report`, `redqueen evaluate`,
   ``experiments/paired_answers.py`` or ``experiments/breadth_of_answers.py`` printed them, in points.
@@ -43,7 +43,7 @@ PRODUCT = "product"
 
 @dataclass(frozen=True)
 class Figure:
-    """A value with its interval in points, and the pages that state it. ``digits`` behind the point are printed."""
+    """A value with its interval in points, the pages that state it, and the number of printed ``digits``."""
 
     name: str
     value: float
@@ -55,7 +55,7 @@ class Figure:
 
     @property
     def text(self) -> str:
-        """The value and its interval as a page states them, with the closing bracket left out."""
+        """The value and its interval as a page states them, without the closing bracket."""
         value, low, high = (_rounded(x, self.digits) for x in (self.value, self.low, self.high))
         return f"{value} ({low} to {high}"
 
@@ -96,7 +96,7 @@ def product_means(arm: str, seeds: Sequence[int] | None = None, table: str = "ro
 
 
 def _arms() -> Iterator[Figure]:
-    """Yield the comparisons of arms in ``rounds.toml``, at equal seeds where one arm has fewer."""
+    """Yield the comparisons of arms in ``rounds.toml``, over the seeds that both arms have."""
     population = "4T+4S"
     for arm, other, pages, digits in (
         (population, "1T+1S equal work", (README, FAQ), 1),
@@ -114,7 +114,7 @@ def _arms() -> Iterator[Figure]:
 
 
 def _balanced() -> Iterator[Figure]:
-    """Yield the comparisons of P2: the answers of three runs, distilled evenly over cells, as many drawn, and all."""
+    """Yield the comparisons of P2: answers of three runs, distilled evenly over cells, as many at random, and all."""
     arms = ("balanced answers", "as many, drawn", "all answers")
     for arm, other in combinations(arms, 2):
         found = difference(product_means(arm, table="balanced.csv"), product_means(other, table="balanced.csv"))
@@ -122,7 +122,7 @@ def _balanced() -> Iterator[Figure]:
 
 
 def _genes() -> Iterator[Figure]:
-    """Yield how much more of a seed's attempts are right, in %, paired by seed: P1b."""
+    """Yield the relative change of the share of right attempts, in %, paired by seed: P1b."""
     arms: dict[str, list[float]] = {}
     for row in rows("genes.csv"):
         arms.setdefault(row["arm"], []).append(int(row["right"]) / int(row["attempts"]))
@@ -133,7 +133,7 @@ def _genes() -> Iterator[Figure]:
 
 
 def _long() -> Iterator[Figure]:
-    """Yield the products and the base of the runs of 500 steps; looks before a restart have no published interval."""
+    """Yield product and control scores of the runs of 500 steps; no interval of other evaluations is published."""
     for row in rows("long_rounds.csv"):
         if row["who"] == PRODUCT or (row["who"] == "control" and row["arm"] == "4T+4S"):
             pages = (README,) if row["arm"] == "4T+4S" and row["who"] == PRODUCT else ()
@@ -174,7 +174,7 @@ def _over_seeds() -> Iterator[Figure]:
 
 
 def _qwen() -> Iterator[Figure]:
-    """Yield the scores of Qwen2.5-Coder-0.5B, and what its products gain, paired over items and over seeds."""
+    """Yield the scores of Qwen2.5-Coder-0.5B, and its products' gains, paired over items and over seeds."""
     shares: dict[tuple[str, str, str], dict[str, np.ndarray]] = {}
     for row in rows("qwen_coder.csv"):
         right = np.array([int(digit, 17) for digit in row["right"]]) / int(row["samples"])

@@ -1,10 +1,10 @@
-"""How much a run's students are above its base on the same items, together and each, paired item by item.
+"""Compare a run's students, each and their mean, with the base on the same items, paired by item.
 
     python experiments/students_above_base.py ANSWERS [--only TEXT]
 
-ANSWERS is what ``redqueen evaluate RUN_DIR --out ANSWERS`` wrote. Prints, in points of a hundred, how far the mean of
-the students and each student lie above the base greedily, with the 95 % bootstrap interval over items, of which those
-about one function of the suite of programs are drawn together; ``--only`` takes the items whose names hold the text.
+ANSWERS is the output of ``redqueen evaluate RUN_DIR --out ANSWERS``. Prints, in percentage points, the greedy scores
+minus the base's, with 95 % bootstrap intervals over items; items about one function of the suite of programs are
+resampled together. ``--only`` selects the items whose names contain the text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BASE, STUDENT = "base", "student"
 
 
 def greedy_scores(path: Path, only: str) -> dict[tuple[str, str], dict[str, float]]:
-    """Return by role and name of the examinee the greedy score of each item of which the verifier lost no answer."""
+    """Return, by role and name, the greedy score of each item, without items with an answer that the verifier lost."""
     found: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     rows = read(path)
     lost = {row["question"] for row in rows if row["mode"] == "greedy" and row["lost"]}
@@ -40,7 +40,7 @@ def main() -> None:
     students = {name: scores for (role, name), scores in found.items() if role == STUDENT}
     base = next((scores for (role, _), scores in found.items() if role == BASE), None)
     if base is None or not students or any(scores.keys() != base.keys() for scores in students.values()):
-        sys.exit(f"{options.answers} does not hold greedy answers of the base and of students to the same items.")
+        sys.exit(f"{options.answers} does not have greedy answers of the base and of students to the same items.")
     items = sorted(base)
     print(f"{len(items)} items, base {100 * np.mean([base[i] for i in items]):.1f}")
     together = {item: float(np.mean([scores[item] for scores in students.values()])) for item in items}

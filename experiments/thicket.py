@@ -1,15 +1,14 @@
-"""P6, the thicket curve: how many children of each operator, at three strengths, beat their parent on held-out tasks.
+"""P6, the thicket curve: the share of children of each operator, at three strengths, that beat their parent.
 
     python experiments/thicket.py runs/maths-0 --out thicket.csv      # inference only; --set changes the run's config
     python experiments/thicket.py RUN_DIR --suite cruxeval-o --data cruxeval.jsonl --limit 200    # items of a benchmark
-    python experiments/thicket.py --report thicket.csv                # the table of what was found
+    python experiments/thicket.py --report thicket.csv                # the table of results
 
-The parents are two adapters of the run's newest checkpoint: what it distilled, if anything, then its students, best
-rating first, but for copies. All members answer the same held-out items, greedily, an operator at a time. A
-*strength* multiplies a mutation's first constant; a crossover has strength 1 alone. Items are
-divided into halves: the child that is best on one half is compared with the parent on the other, and the halves change
-places. So "best child" is what selection among these children is really worth, without the luck of the chosen.
-Question and prediction: "Neural Thickets" (arXiv 2603.12228) finds the share that improves to grow with the base.
+The parents are two different adapters of the run's newest checkpoint: the distilled one, if any, then the students, by
+rating. All members answer the same held-out items greedily. A *strength* multiplies a mutation's first constant; a
+crossover has only strength 1. Items are divided into halves: the best child on one half is compared with the parent on
+the other half, and vice versa, so "best child" is the gain of selecting among these children without selection bias.
+Prediction: "Neural Thickets" (arXiv 2603.12228) finds that the share of better children grows with the base.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ PARENT = "parent"
 
 
 def parents_of(folder: Path, config: Config) -> list[Genotype]:
-    """Return two adapters of a run that differ. Raises UserError when it has no checkpoint or only one adapter."""
+    """Return two different adapters of a run. Raises UserError when it has no checkpoint or only one adapter."""
     found = open_checkpoint(folder / CHECKPOINTS, config)
     if found is None:
         raise UserError(f"{folder} has no checkpoint yet")
@@ -56,21 +55,21 @@ def parents_of(folder: Path, config: Config) -> list[Genotype]:
     for other in others:
         if relative_change(other, first).overall > 0.01:
             return [first, other]
-    raise UserError(f"{folder} has one adapter alone, or copies of it: the operators need two parents")
+    raise UserError(f"{folder} has only one adapter, or copies of it: the operators need two parents")
 
 
 def with_changes(config: Config, changes: Mapping[str, Mapping[str, Any]], overrides: Sequence[str]) -> Config:
-    """Return the config of a run with other fields by section, and then with ``section.field=value`` of a user."""
-    data, asked = config.model_dump(mode="json"), load_config(None, overrides)
+    """Return the config of a run with ``changes`` by section, and then with the user's ``section.field=value``."""
+    data, given = config.model_dump(mode="json"), load_config(None, overrides)
     for section, fields in changes.items():
         data[section] |= fields
-    for section in asked.model_fields_set:
-        data[section] |= getattr(asked, section).model_dump(mode="json", exclude_unset=True)
+    for section in given.model_fields_set:
+        data[section] |= getattr(given, section).model_dump(mode="json", exclude_unset=True)
     return parse_config(data, "the changed config of the run")
 
 
 def at_strength(operator: Operator, strength: float) -> Operator:
-    """Return the operator with its first constant times ``strength``."""
+    """Return the operator with its first constant multiplied by ``strength``."""
     constants = asdict(operator.constants)
     name = next(iter(sorted(constants, key=lambda name: name != "mutation_std")))
     return tuned(operator, {name: constants[name] * strength})
@@ -89,7 +88,7 @@ def measure(
 ) -> Iterator[list[str]]:
     """Yield the rows of the table: the parent, then ``num_children`` children of each operator and strength.
 
-    They answer ``items``, or the run's own held-out items.
+    They answer ``items`` or, if empty, the run's own held-out items.
     """
     config = load_run_config(folder)
     parents = parents_of(folder, config)
@@ -116,18 +115,18 @@ def measure(
         engine.store.load(0, parents[0])
         yield from rows(PARENT, 0.0, [0.0])
         for at, (operator, strength) in enumerate(plans):
-            made = at_strength(operator, strength) if asdict(operator.constants) else operator
+            scaled = at_strength(operator, strength) if asdict(operator.constants) else operator
             changes = []
             for number in range(num_children):
                 seed = 1000 * (at * num_children + number + 1) + number
-                child = apply(made, parents[: made.num_parents], [1.0] * made.num_parents, seed)
+                child = apply(scaled, parents[: scaled.num_parents], [1.0] * scaled.num_parents, seed)
                 engine.store.load(number, child.genotype)
                 changes.append(child.change.overall)
             yield from rows(operator.id, strength, changes)
 
 
 def report(path: Path) -> str:
-    """Return the table of what was found, in points over the parent."""
+    """Return the table of results, in points above the parent."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     scores = np.array([[float(row["half_1"]), float(row["half_2"])] for row in rows])
@@ -150,14 +149,14 @@ def report(path: Path) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run_dir", nargs="?", type=Path)
-    parser.add_argument("--children", type=int, default=12, help="of each operator and strength")
+    parser.add_argument("--children", type=int, default=12, help="number of children per operator and strength")
     parser.add_argument("--strengths", type=float, nargs="+", default=[0.5, 1.0, 2.0])
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE")
-    parser.add_argument("--suite", help="a benchmark of tasks in place of the run's own held-out items")
+    parser.add_argument("--suite", help="a benchmark of tasks instead of the run's own held-out items")
     parser.add_argument("--data", type=Path, metavar="FILE")
-    parser.add_argument("--limit", type=int, metavar="N", help="its first items")
+    parser.add_argument("--limit", type=int, metavar="N", help="only its first N items")
     parser.add_argument("--out", type=Path, default=Path("thicket.csv"))
-    parser.add_argument("--report", type=Path, metavar="TABLE", help="print what a table says, and measure nothing")
+    parser.add_argument("--report", type=Path, metavar="TABLE", help="only print the report of a table")
     options = parser.parse_args()
     if options.report is None:
         items = items_of_benchmark(options.suite, options.data, options.limit) if options.suite else []
@@ -166,7 +165,7 @@ def main() -> None:
             table.writerow(COLUMNS)
             for row in measure(options.run_dir, options.children, options.strengths, options.set, items):
                 table.writerow(row)
-                file.flush()  # what was found is there when the rest is stopped
+                file.flush()  # keeps the results if the script is stopped
     print(report(options.report or options.out))
 
 

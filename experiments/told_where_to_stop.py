@@ -1,10 +1,10 @@
-"""How much of CRUXEval-O a base would gain if it were told where to stop: an upper bound by an oracle.
+"""How much a base would gain on CRUXEval-O if an oracle ended its answers at the right place: an upper bound.
 
     python experiments/told_where_to_stop.py ANSWERS --data cruxeval.jsonl
 
-ANSWERS is what ``redqueen evaluate base --suite cruxeval-o --out ANSWERS`` wrote for a base in the few-shot format. An
-answer that ran into the limit has no end mark; it counts here if any beginning of its first line, with open brackets
-and quotes closed, is the right value.
+ANSWERS is the output of ``redqueen evaluate base --suite cruxeval-o --out ANSWERS`` for a base in the few-shot format.
+An answer without end mark reached the token limit; it counts as right if any prefix of its first line, with open
+brackets and quotes closed, is the right value.
 """
 
 import argparse
@@ -17,17 +17,17 @@ from redqueen.evaluate.benchmarks import load_questions
 CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
-def beginnings(line: str) -> list[str]:
-    """Every beginning of a line, with open brackets and quotes closed."""
+def closed_prefixes(line: str) -> list[str]:
+    """Return every prefix of a line, with open brackets and quotes closed."""
     found, stack, quote = [], [], ""
-    for at, sign in enumerate(line):
+    for at, char in enumerate(line):
         if quote:
-            quote = "" if sign == quote and line[at - 1] != "\\" else quote
-        elif sign in "'\"":
-            quote = sign
-        elif sign in CLOSING:
-            stack.append(CLOSING[sign])
-        elif stack and sign == stack[-1]:
+            quote = "" if char == quote and line[at - 1] != "\\" else quote
+        elif char in "'\"":
+            quote = char
+        elif char in CLOSING:
+            stack.append(CLOSING[char])
+        elif stack and char == stack[-1]:
             stack.pop()
         found.append(line[: at + 1].rstrip(", ") + quote + "".join(reversed(stack)))
     return found
@@ -57,7 +57,7 @@ def main() -> None:
     name = "question" if "question" in rows[0] else "id"
     gained = sum(
         row[name] in wanted
-        and any(is_value(text, wanted[row[name]]) for text in beginnings(row["text"].split("\n")[0]))
+        and any(is_value(text, wanted[row[name]]) for text in closed_prefixes(row["text"].split("\n")[0]))
         for row in unfinished
     )
     print(f"{len(unfinished)} of {len(rows)} answers have no end mark; an oracle would make {gained} of them right")

@@ -1,11 +1,10 @@
-"""Q3, the control of distillation: as many answers of a run as its product was distilled from, whatever their verdict.
+"""Q3, a control of distillation: distil as many answers as the run's product was distilled from, right or wrong.
 
     python experiments/unverified_answers.py RUN_DIR --num 1566 --out FOLDER --set model.base=BASE
     redqueen evaluate FOLDER --suite cruxeval-o --set model.prompt_format=fewshot --out FILE
 
-Of every task that was attempted one attempt that could be read is drawn, right or wrong; ``--num`` of them are
-distilled by the run's own settings, in as many updates. ``--verified`` draws right ones, for comparison. The adapter is
-written as a PEFT folder.
+From ``--num`` random tasks with attempts, one readable attempt each is drawn, right or wrong, and distilled with the
+run's own settings. ``--verified`` draws only right ones, for comparison. The adapter is written as a PEFT folder.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def drawn_answers(run_dir: Path, num: int, verified: bool, seed: int) -> tuple[l
     for row in attempts:
         by_task.setdefault(row["task"], []).append(row)
     if len(by_task) < num:
-        raise SystemExit(f"{run_dir} has such an answer to {len(by_task):,} tasks: ask for fewer with --num")
+        raise SystemExit(f"{run_dir} has only {len(by_task):,} tasks with such an answer: choose a smaller --num")
     numbers = rng.permutation(sorted(by_task))[:num]
     chosen = [by_task[number][rng.integers(len(by_task[number]))] for number in numbers]
     answers = [VerifiedAnswer(as_task(with_pairs(tasks[row["task"]])), row["text"], 0) for row in chosen]
@@ -54,17 +53,17 @@ def main() -> None:
     options = parser.parse_args()
     answers, right = drawn_answers(options.run_dir, options.num, options.verified, options.seed)
     print(f"{len(answers):,} answers, {100 * right:.1f} % of them right", flush=True)
-    alone = {"population": {"num_teachers": 1, "num_students": 1, "founders": []}}
-    config, began = with_changes(load_run_config(options.run_dir), alone, options.set), time.monotonic()
+    one_pair = {"population": {"num_teachers": 1, "num_students": 1, "founders": []}}
+    config, began = with_changes(load_run_config(options.run_dir), one_pair, options.set), time.monotonic()
 
-    def tell(words: str) -> None:
+    def progress(words: str) -> None:
         print(f"{words}, {time.monotonic() - began:,.0f} s", flush=True)
 
     with open_engine(config) as engine:
         [slot] = config.slots.distilled
         examples = examples_of(answers, engine.prompt_format, engine.tokenizer)
         streams = Streams(options.seed, 0)
-        found = fine_tune(examples, engine.store, engine.learner, slot, config.distill, streams, tell)
+        found = fine_tune(examples, engine.store, engine.learner, slot, config.distill, streams, progress)
         targets = engine.store.bank.shortest_targets()
         genotype = engine.store.genotype(slot)
         write_adapter(options.out, plain_config(genotype, config.model.base, targets), genotype)

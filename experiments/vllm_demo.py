@@ -1,18 +1,18 @@
-"""Twenty steps of 2T+2S whose samples come from vLLM, which is killed on the way, beside our own sampler.
+"""Compare twenty steps of 2T+2S sampled by vLLM, which is killed halfway, with runs of our own sampler.
 
     python experiments/vllm_demo.py --vllm-python PYTHON [--steps 20] [--served-seeds 0] [--seeds 0 1 2]
         [--out FOLDER] [--config FILE] [--set section.field=value]
 
-PYTHON is the interpreter of an environment with vLLM (docs/vllm.md); everything else runs in this one. The server is
-started as the dry run says, killed with SIGKILL in the middle of the run and started again; so for each of
-``--served-seeds``. Then the same run is played with our own sampler, once for each of ``--seeds``. The students of all
-runs answer the same items of the suite at the end, by our own sampler: what is compared is what was learned.
+PYTHON is the interpreter of an environment with vLLM (docs/vllm.md); everything else runs in this one. For each of
+``--served-seeds``, the server is started with the command that the dry run prints, killed with SIGKILL in the middle of
+the run and started again. Then the same run is done with our own sampler, once for each of ``--seeds``. At the end the
+students of all runs answer the same items of the suite with our own sampler, so that only learning is compared.
 
-Prints what each run came to, for each measure the interval in which as many further runs of our own sampler would have
-their mean, and as the last line whether those of vLLM have theirs there; then the exit code is 0. The interval is
-Student's prediction interval at 95 % for all measures together (Bonferroni), so a healthy engine is outside with one
-in twenty calls. With the ``--out`` of an earlier call that was cut off, its runs are gone on with. ``--config`` is
-another run than the main one; ``--set``, which may be repeated, changes fields of all runs.
+Prints the results of each run and, for each measure, the interval that should contain the mean of as many further runs
+of our own sampler. The last line says whether vLLM's means are in these intervals; if so, the exit code is 0. The
+interval is Student's prediction interval at 95 % for all measures together (Bonferroni), so a correct engine is outside
+in one of twenty calls. With the ``--out`` of an interrupted call, its runs are continued. ``--config`` replaces the
+main run's config; ``--set``, which may be repeated, changes fields of all runs.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from redqueen.run.store import JOURNAL
 
 MAIN = Path(__file__).parents[1] / "configs" / "population.toml"
 POSITIONS = 1024
-UNCUT = "--no-enable-chunked-prefill"
-"""Without it the CPU build dies on a seeded request whose prompt it reads in two parts (docs/vllm.md)."""
+NO_CHUNKS = "--no-enable-chunked-prefill"
+"""Without it the CPU build crashes on a seeded request whose prompt is processed in two chunks (docs/vllm.md)."""
 MEASURES = ("solve rate", "sampled", "greedy")
 
 
 class Server:
-    """vLLM on the run's base, in the other environment."""
+    """A vLLM server of the run's base, in the other environment."""
 
     def __init__(self, python: str, config: Config, log: Path) -> None:
         _, _, _, base, *options = shlex.split(serve_command(config, POSITIONS))
@@ -60,15 +60,15 @@ class Server:
             "--model",
             base,
             "--enforce-eager",
-            UNCUT,
+            NO_CHUNKS,
             *options,
         ]
         self.log = log
         self.start()
 
     def start(self) -> None:
-        """Start it, and do not wait: the run does."""
-        surroundings = {
+        """Start the server without waiting; the run waits for it."""
+        environment = {
             "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
             "VLLM_HOST_IP": "127.0.0.1",
             "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -76,11 +76,11 @@ class Server:
         }
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                self.command, env=os.environ | surroundings, start_new_session=True, stdout=log, stderr=log
+                self.command, env=os.environ | environment, start_new_session=True, stdout=log, stderr=log
             )
 
     def kill(self) -> None:
-        """Kill it with all its processes."""
+        """Kill the server with all its processes."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
@@ -95,7 +95,7 @@ def last_step(folder: Path) -> int:
 
 
 def kill_at(server: Server, folder: Path, step: int) -> None:
-    """Wait for a step of the run, kill the server a moment into the next one, and start it again."""
+    """Wait for a step of the run, kill the server three seconds later, and start it again."""
     while last_step(folder) < step:
         time.sleep(1.0)
     time.sleep(3.0)
@@ -106,7 +106,7 @@ def kill_at(server: Server, folder: Path, step: int) -> None:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to: its solve rate over the last half, the students' scores, and how far the samplers differ."""
+    """The results of a run: solve rate over the last half, the students' scores, and the samplers' mismatch."""
 
     name: str
     values: tuple[float, ...]
@@ -114,7 +114,7 @@ class Outcome:
 
 
 def scores(folder: Path, num_items: int) -> tuple[float, float]:
-    """Return the students' mean score, sampled and greedy, on items of the suite; kept beside the run once answered."""
+    """Return the students' mean score, sampled and greedy, on items of the suite; cached in a file next to the run."""
     kept = folder.parent / f"{folder.name}-{num_items}-items.json"
     if not kept.exists():
         found = evaluate(
@@ -127,7 +127,7 @@ def scores(folder: Path, num_items: int) -> tuple[float, float]:
 
 
 def outcome(name: str, folder: Path, options: argparse.Namespace) -> Outcome:
-    """Read and examine a finished run. ``values`` are those of ``MEASURES``, in [0, 1]."""
+    """Return the results of a finished run, with the ``values`` of ``MEASURES`` in [0, 1]."""
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
         half = "name = 'solve/rate' AND value IS NOT NULL AND step > ?"
         rate = journal.query(f"SELECT avg(value) AS mean FROM metric WHERE {half}", (options.steps // 2,))[0]["mean"]
@@ -137,7 +137,7 @@ def outcome(name: str, folder: Path, options: argparse.Namespace) -> Outcome:
 
 
 def is_finished(folder: Path, num_steps: int) -> bool:
-    """Tell whether a run has ended with its last evaluation."""
+    """Return whether a run has finished, including its last evaluation."""
     if last_step(folder) < num_steps:
         return False
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
@@ -145,13 +145,13 @@ def is_finished(folder: Path, num_steps: int) -> bool:
 
 
 def play(folder: Path, config: Config) -> None:
-    """Play a run to its end, or what is left of it."""
+    """Start a run or resume it, and bring it to its end."""
     if not (resume(folder) if folder.exists() else start(config, folder)):
         sys.exit("stopped: nothing was compared")
 
 
 def play_served(folder: Path, config: Config, options: argparse.Namespace) -> None:
-    """Play a run of vLLM, whose server is killed half-way."""
+    """Do a run with vLLM, whose server is killed halfway."""
     server = Server(options.vllm_python, config, folder.with_suffix(".server.log"))
     try:
         middle = options.steps // 2
@@ -163,41 +163,44 @@ def play_served(folder: Path, config: Config, options: argparse.Namespace) -> No
 
 
 def predicted(others: list[float], num_means: int) -> tuple[float, float]:
-    """Return where the mean of further runs is expected, at 95 % for all measures together.
+    """Return the interval of the mean of further runs, at 95 % for all measures together.
 
-    Student's prediction interval: the mean of n runs, to both sides t * s * sqrt(1 / m + 1 / n) for the mean of m
-    further ones, where s is the standard deviation of the n runs and t the quantile for n - 1 degrees of freedom.
+    Student's prediction interval of the mean of m further runs: the mean of n runs plus and minus
+    t * s * sqrt(1 / m + 1 / n), where s is the standard deviation of the n runs and t the quantile for n - 1 degrees of
+    freedom.
     """
     level = 1.0 - 0.05 / (2 * len(MEASURES))
-    room = student_t.ppf(level, len(others) - 1) * statistics.stdev(others)
-    room *= math.sqrt(1.0 / num_means + 1.0 / len(others))
-    middle = statistics.fmean(others)
-    return middle - room, middle + room
+    margin = student_t.ppf(level, len(others) - 1) * statistics.stdev(others)
+    margin *= math.sqrt(1.0 / num_means + 1.0 / len(others))
+    mean = statistics.fmean(others)
+    return mean - margin, mean + margin
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--vllm-python", required=True)
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--served-seeds", type=int, nargs="+", default=[0], help="of the runs of vLLM")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of those of our own sampler")
-    parser.add_argument("--items", type=int, default=700, help="of the suite, that every student answers at the end")
+    parser.add_argument("--served-seeds", type=int, nargs="+", default=[0], help="seeds of the runs with vLLM")
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=[0, 1, 2], help="seeds of the runs with our own sampler"
+    )
+    parser.add_argument("--items", type=int, default=700, help="number of suite items for the last evaluation")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--config", type=Path, default=MAIN)
-    parser.add_argument("--set", action="append", default=[], help="section.field=value, of all runs")
+    parser.add_argument("--set", action="append", default=[], help="section.field=value, for all runs")
     options = parser.parse_args()
     if len(set(options.seeds)) < 3:
-        parser.error("--seeds: a spread needs three seeds or more")
+        parser.error("--seeds: give at least three seeds")
     out = options.out or Path(tempfile.mkdtemp(prefix="redqueen-vllm-"))
     size = ["population.num_teachers=2", "population.num_students=2", "evaluate.max_items=120"]
     common = [f"run.num_steps={options.steps}", "run.product=none", *size, *options.set]
-    asked = [*common, "sampler.kind=vllm"]
+    with_vllm = [*common, "sampler.kind=vllm"]
     out.mkdir(parents=True, exist_ok=True)
     served_runs = [(seed, out / f"vllm-{seed}") for seed in options.served_seeds]
     own_runs = [(seed, out / f"own-{seed}") for seed in options.seeds]
     for seed, folder in served_runs:
         if not is_finished(folder, options.steps):
-            play_served(folder, load_config(options.config, [*asked, f"run.rng_seed={seed}"]), options)
+            play_served(folder, load_config(options.config, [*with_vllm, f"run.rng_seed={seed}"]), options)
     for seed, folder in own_runs:
         if not is_finished(folder, options.steps):
             play(folder, load_config(options.config, [*common, f"run.rng_seed={seed}"]))
@@ -205,7 +208,7 @@ def main() -> None:
     own = [outcome(f"own sampler, seed {seed}", folder, options) for seed, folder in own_runs]
     for one in (*served, *own):
         values = ", ".join(f"{name} {100 * value:.1f} %" for name, value in zip(MEASURES, one.values, strict=True))
-        mismatch = "" if one.mismatch is None else f", mismatch {one.mismatch:.1e} nats a token"
+        mismatch = "" if one.mismatch is None else f", mismatch {one.mismatch:.1e} nats per token"
         print(f"{one.name}: {values}{mismatch}")
     outside = []
     for i, name in enumerate(MEASURES):

@@ -1,14 +1,13 @@
-"""What a run's teachers write, in fifths of the run: whether their tasks narrow.
+"""Show, for each fifth of a run, how diverse the teachers' tasks are.
 
     python experiments/what_teachers_write.py RUN_DIR...
     python experiments/what_teachers_write.py RUN_DIR... --suite cruxeval-o --data cruxeval.jsonl.gz
 
-For the tasks of each run, by step: how many; the share that every attempt solved, and that none did; classes for a task
-(1: no two alike), classes, and the share of the largest three. Of programs also the share whose inputs are integers
-alone; that have none of the constructs that make a class (no loop, branch, comprehension, subscript...); and that never
-read an argument. A run of several domains gets a table of its programs and one of its other tasks. With a benchmark of
-tasks also how many tasks have the program of one of its items, but for names and layout: whether a run met what it is
-evaluated on.
+Columns, for each range of steps: number of tasks; share solved by all attempts and by none; classes per task (1: no two
+alike), number of classes, and share of the three largest. For programs also the share with only integer inputs, without
+any construct that defines a class (loop, branch, comprehension, subscript...), and that read no argument. A run
+with several domains gets one table for programs and one for other tasks. ``--suite`` counts the tasks whose program
+equals an item's up to names and layout, to show whether a run trained on items that it is evaluated on.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ NUM_PARTS = 5
 LARGEST = 3
 
 
-class Posed(NamedTuple):
-    """A task as the journal has it."""
+class TaskRow(NamedTuple):
+    """Columns of a task in the journal."""
 
     step: int
     code: str
@@ -43,7 +42,7 @@ class Posed(NamedTuple):
 
 
 def reads_nothing(code: str) -> bool:
-    """Tell whether a program's last function ``f`` never names one of its parameters."""
+    """Return whether a program's last function ``f`` reads none of its parameters."""
     try:
         body = ast.parse(code).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -58,42 +57,42 @@ def reads_nothing(code: str) -> bool:
     return not parameters & read
 
 
-def integers_alone(name: str) -> bool:
-    """Tell whether the inputs of a class of programs are integers and nothing else."""
+def only_integers(name: str) -> bool:
+    """Return whether all inputs of a class of programs are integers."""
     return set(name.split(" ")[1].split("->")[0].split(",")) == {"int"}
 
 
-def largest(tasks: Sequence[Posed]) -> float:
-    """Return the share of the tasks that are of the largest classes."""
+def largest(tasks: Sequence[TaskRow]) -> float:
+    """Return the share of the tasks that belong to the ``LARGEST`` largest classes."""
     counts = Counter(task.behaviour_class for task in tasks)
     return sum(count for _, count in counts.most_common(LARGEST)) / len(tasks)
 
 
-Column = Callable[[Sequence[Posed]], str]
+Column = Callable[[Sequence[TaskRow]], str]
 
 OF_PROGRAMS: dict[str, Column] = {
-    "integers alone": lambda tasks: f"{fmean(integers_alone(task.behaviour_class) for task in tasks):.0%}",
+    "only integers": lambda tasks: f"{fmean(only_integers(task.behaviour_class) for task in tasks):.0%}",
     "plain": lambda tasks: f"{fmean(task.behaviour_class.endswith(' plain') for task in tasks):.0%}",
     "read nothing": lambda tasks: f"{fmean(reads_nothing(task.code) for task in tasks):.0%}",
 }
 OF_ALL: dict[str, Column] = {
     "all solved": lambda tasks: f"{fmean(task.num_correct == task.num_attempts for task in tasks):.0%}",
     "none solved": lambda tasks: f"{fmean(task.num_correct == 0 for task in tasks):.0%}",
-    "classes a task": lambda tasks: f"{len({task.behaviour_class for task in tasks}) / len(tasks):.2f}",
+    "classes per task": lambda tasks: f"{len({task.behaviour_class for task in tasks}) / len(tasks):.2f}",
     "classes": lambda tasks: f"{len({task.behaviour_class for task in tasks})}",
     "largest three": lambda tasks: f"{largest(tasks):.0%}",
 }
 
 
-def table(tasks: Sequence[Posed], last: int, columns: dict[str, Column]) -> list[str]:
-    """Return the lines of a table of tasks of a run that has played ``last`` steps."""
+def table(tasks: Sequence[TaskRow], last: int, columns: dict[str, Column]) -> list[str]:
+    """Return the lines of a table of tasks of a run with ``last`` steps."""
     lines = [f"{'steps':10}{'tasks':>6}" + "".join(f"  {name}" for name in columns)]
     for part in range(NUM_PARTS):
         low, high = part * last // NUM_PARTS, (part + 1) * last // NUM_PARTS
         own = [task for task in tasks if low < task.step <= high]
         if own:
-            said = "".join(f"  {column(own):>{len(name)}}" for name, column in columns.items())
-            lines.append(f"{f'{low + 1} to {high}':10}{len(own):>6}{said}")
+            cells = "".join(f"  {column(own):>{len(name)}}" for name, column in columns.items())
+            lines.append(f"{f'{low + 1} to {high}':10}{len(own):>6}{cells}")
     return lines
 
 
@@ -101,19 +100,19 @@ def tables(run_dir: Path) -> list[str]:
     """Return the lines of a run's tables."""
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
         rows = journal.tuples(
-            f"SELECT {', '.join(Posed._fields)} FROM task WHERE step > 0 AND num_attempts > 0 ORDER BY seq"
+            f"SELECT {', '.join(TaskRow._fields)} FROM task WHERE step > 0 AND num_attempts > 0 ORDER BY seq"
         )
-    tasks = [Posed(*row) for row in rows]
+    tasks = [TaskRow(*row) for row in rows]
     programs = [task for task in tasks if "->" in task.behaviour_class]
     others = [task for task in tasks if "->" not in task.behaviour_class]
     last = max((task.step for task in tasks), default=0)
     lines = table(programs, last, OF_PROGRAMS | OF_ALL) if programs else []
     lines += table(others, last, OF_ALL) if others else []
-    return lines or ["no task was played yet"]
+    return lines or ["no task has an attempt yet"]
 
 
 def overlap(run_dir: Path, suite: str, data: Path | None) -> str:
-    """Return in words how many tasks of a run have the normal form of an item. Raises UserError for another suite."""
+    """Return in words how many tasks of a run have the normal form of an item of ``suite``."""
     from thicket import items_of_benchmark  # imports torch
 
     items = items_of_benchmark(suite, data, None)

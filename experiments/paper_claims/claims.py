@@ -1,15 +1,15 @@
-"""The paper's claims about diversity and collapse, judged from three seeds of four arms on SmolLM2-135M.
+"""Test the paper's claims about diversity and collapse with three seeds of four arms on SmolLM2-135M.
 
     python experiments/paper_claims/claims.py
 
 Reads ``experiments/tables/smollm2_claims.csv``: twelve runs of 40 steps by ``experiments/smollm2-claims.toml``,
-measured by the code at commit 52e3c47. ``NAME/end`` is the mean over the last tenth of the steps, ``NAME/change``
-that less the mean over the first tenth, ``left_frac`` their quotient; ``rarefied`` is the expected number of different
-ones among 275 tasks, as many as the smallest run has.
+measured by the code at commit 52e3c47. ``NAME/end`` is the mean over the last tenth of the steps, ``NAME/change`` that
+minus the mean over the first tenth, ``left_frac`` their quotient; ``rarefied`` is the expected number of distinct
+values among 275 tasks, the number of tasks of the smallest run.
 
-A statement is *seen* when its whole 95 % interval over seeds lies where it says (Student's t; between arms Welch's, and
-p <= 0.05 by the exact permutation test), *not seen* when the interval lies wholly on the other side, else *undecided*.
-Three seeds against three cannot reach p = 0.05, so no difference between arms can be seen here. The bounds are ours.
+A statement is *supported* when its whole 95 % interval over seeds agrees with it (Student's t; between arms Welch's,
+and p <= 0.05 by the exact permutation test), *contradicted* when the whole interval disagrees, else *undecided*.
+Three seeds against three cannot reach p = 0.05, so no difference between arms can be supported. The bounds are ours.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ CLAIMS = {
         (POPULATION, "propose/entropy/left_frac", 0.1),
     ),
 }
-"""Arm, measure, and what it is to be above: a number or another arm; or below: its stall, or a tenth (``gone``)."""
+"""Arm, measure, and target: the number or arm it should exceed; ``stalls``: below the stall bound; ``gone``: below 0.1.
+"""
 
 
 @dataclass(frozen=True)
@@ -62,34 +63,34 @@ class Statement:
 
 
 def values(arm: str, measure: str) -> list[float]:
-    """Return one number a seed."""
+    """Return one number per seed."""
     with TABLE.open(encoding="utf-8", newline="") as file:
         return [float(row[measure]) for row in csv.DictReader(file) if row["arm"] == arm]
 
 
 def judge(arm: str, measure: str, target: str | float) -> Statement:
-    """Judge one statement of ``CLAIMS``."""
+    """Test one statement of ``CLAIMS``."""
     own = values(arm, measure)
     if target in ("stalls", "gone"):
         end = values(arm, measure.replace("/change", "/end"))
         bound = 0.1 if target == "gone" else STALLED_FRAC * abs(fmean(end))
         interval = mean_interval(own)
-        word = "seen" if interval.high < bound else "not seen" if interval.low >= bound else "undecided"
+        word = "supported" if interval.high < bound else "contradicted" if interval.low >= bound else "undecided"
         return Statement(f"{arm} below {bound:.3g}", fmean(own), interval, word)
     if isinstance(target, str):
         found = difference(own, values(target, measure))
-        seen = found.interval.low > 0 and found.p <= 0.05
-        word = "seen" if seen else "not seen" if found.interval.high <= 0 else "undecided"
+        supported = found.interval.low > 0 and found.p <= 0.05
+        word = "supported" if supported else "contradicted" if found.interval.high <= 0 else "undecided"
         return Statement(f"{arm} above {target}", found.estimate, found.interval, word)
     interval = mean_interval(own)
-    word = "seen" if interval.low > target else "not seen" if interval.high <= target else "undecided"
+    word = "supported" if interval.low > target else "contradicted" if interval.high <= target else "undecided"
     return Statement(f"{arm} above {target:g}", fmean(own), interval, word)
 
 
 def verdict(claim: str) -> str:
-    """Return the word on a claim: not seen when one statement is not, seen when all are, else undecided."""
+    """Return the verdict on a claim: contradicted if one statement is, supported if all are, else undecided."""
     words = {judge(*about).word for about in CLAIMS[claim]}
-    return "not seen" if "not seen" in words else "seen" if words == {"seen"} else "undecided"
+    return "contradicted" if "contradicted" in words else "supported" if words == {"supported"} else "undecided"
 
 
 def main() -> None:

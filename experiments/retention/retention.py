@@ -1,13 +1,13 @@
-"""How much children of each operator keep of what their parents learned, against a plain copy and the parents' mean.
+"""How well children of each operator score after further training, compared with a copy and the parents' mean.
 
     python experiments/retention/retention.py --seeds 3 --out retention.csv    # on the embedded base
-    python experiments/retention/retention.py --report retention.csv           # the table of what was found
+    python experiments/retention/retention.py --report retention.csv           # print its table
 
-One seed: two adapters learn deduction and abduction by policy gradients, each on programs of its own, and the one that
-solves more of the held-out programs is the first parent. Every operator makes one child. All children are then trained
-together, on the same tasks and with the same draws, and scored on the held-out programs at birth and every few updates.
-Programs come from the frozen suite; no held-out one is trained on. The *area* under a child's curve, divided by its
-length, is its mean score; the report compares areas seed by seed, with Student's t intervals over seeds.
+For each seed, two adapters learn deduction and abduction by policy gradients, each on its own programs; the one with
+the higher held-out score is the first parent. Every operator makes one child. All children are then trained on the same
+tasks with the same random seeds, and scored on the held-out programs at birth and every few updates. Programs come from
+the frozen suite; held-out programs are never trained on. The *area* under a child's curve, divided by its length, is
+its mean score; the report compares areas paired by seed, with Student's t intervals over seeds.
 
 ``experiments/tables/retention.csv`` was measured on an earlier base and on generated programs (commit 52e3c47).
 """
@@ -36,12 +36,12 @@ KINDS = ("code_o", "code_i")
 COPY, MEAN = "copy_parent", "linear_0_5"
 COLUMNS = ("seed", "member", "change", "birth", "end", "area")
 SEED = 20_260_102
-"""Draws the held-out programs, the same for all seeds."""
+"""Seed of the held-out programs, the same in all trials."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Updates of the parents and of the children, and programs an update; each program gives one task of each kind."""
+    """Numbers of updates of parents and children, and programs per update; a program gives one task of each kind."""
 
     parent_updates: int = 24
     parent_programs: int = 8
@@ -80,7 +80,7 @@ def open_bench(sizes: Sizes, num_threads: int = 0) -> Engine:
 
 
 class Trial:
-    """One seed. ``rows`` are those of the table: base and parents (birth alone), then the child of every operator."""
+    """One seed. ``rows`` of the table: base and parents (only scored at birth), then the child of every operator."""
 
     def __init__(self, engine: Engine, seed: int, sizes: Sizes) -> None:
         self.engine, self.seed, self.sizes = engine, seed, sizes
@@ -94,7 +94,7 @@ class Trial:
         self.trained = [programs[names[i]] for i in order[sizes.held_out :]]
         self.rows: list[dict[str, object]] = []
 
-    def play(self) -> list[dict[str, object]]:
+    def run(self) -> list[dict[str, object]]:
         """Train the parents, breed, train the children; return the rows."""
         for slot in (*PARENTS, *self.sizes.children):
             self.engine.store.reset(slot, self.seed)
@@ -116,7 +116,7 @@ class Trial:
         return self.rows
 
     def _breed(self) -> list[float]:
-        """Put every operator's child into its slot; return |dW_child - dW_parent| / |dW_parent| of each."""
+        """Load every operator's child into its slot; return |dW_child - dW_parent| / |dW_parent| of each."""
         store = self.engine.store
         scores = dict(zip(PARENTS, self._score(PARENTS), strict=True))
         order = sorted(PARENTS, key=lambda slot: -scores[slot])
@@ -142,15 +142,15 @@ class Trial:
         self.engine.learner.update(assign_credit([], [], answered, self.engine.config.learn).rollouts)
 
     def _score(self, slots: Sequence[int]) -> list[float]:
-        """Share of right attempts at the held-out tasks, with the same draws for all members and updates."""
+        """Return each slot's share of right attempts at the held-out tasks, with the same seeds every time."""
         answered = self._attempt([(task, slot) for slot in slots for task in self.held_out], 1, Streams(SEED, 1))
         shares = [one.solve_frac or 0.0 for one in answered]
         size = len(self.held_out)
         return [fmean(shares[i * size : (i + 1) * size]) for i in range(len(slots))]
 
     def _attempt(self, pairs: Sequence[tuple[Task, int]], num_attempts: int, streams: Streams) -> list[GradedAttempts]:
-        engine, words = self.engine, self.engine.prompt_format
-        prompts = [words.encode(engine.tokenizer, words.solve(task)) for task, _ in pairs]
+        engine, form = self.engine, self.engine.prompt_format
+        prompts = [form.encode(engine.tokenizer, form.solve(task)) for task, _ in pairs]
         requests = [
             Request(slot, prompt, num_attempts, streams.seed("solve", task.id))
             for (task, slot), prompt in zip(pairs, prompts, strict=True)
@@ -159,7 +159,7 @@ class Trial:
             SampledAttempts(task, Individual(f"slot {slot}", "student", slot, Rating(0.0, 0.0)), prompt, tuple(group))
             for (task, slot), prompt, group in zip(pairs, prompts, engine.solver.sample(requests), strict=True)
         ]
-        return grade(sampled, engine.verifier, words, engine.tokenizer)
+        return grade(sampled, engine.verifier, form, engine.tokenizer)
 
     def _row(self, member: str, **numbers: float) -> None:
         shown = {name: f"{value:.4f}" for name, value in numbers.items()}
@@ -173,7 +173,7 @@ def area(updates: Sequence[int], curve: Sequence[float]) -> float:
 
 
 def report(path: Path) -> str:
-    """Return the table of what was found: means over seeds in points, and differences with 95 % t intervals."""
+    """Return the table of results: means over seeds in points, and differences with 95 % t intervals."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     areas: dict[str, list[float]] = {}
@@ -202,8 +202,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=0, help="0: all cores")
     parser.add_argument("--out", type=Path, default=Path("retention.csv"))
-    parser.add_argument("--quick", action="store_true", help="a miniature that shows only that everything runs")
-    parser.add_argument("--report", type=Path, metavar="TABLE", help="print what a table says, and play nothing")
+    parser.add_argument("--quick", action="store_true", help="a tiny version that only tests that everything runs")
+    parser.add_argument("--report", type=Path, metavar="TABLE", help="only print the report of a table")
     options = parser.parse_args()
     if options.report is None:
         sizes = QUICK if options.quick else Sizes()
@@ -211,7 +211,7 @@ def main() -> None:
             writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             for seed in range(options.seeds):
-                writer.writerows(Trial(engine, seed, sizes).play())
+                writer.writerows(Trial(engine, seed, sizes).run())
     print(report(options.report or options.out))
 
 

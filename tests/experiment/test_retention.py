@@ -14,7 +14,7 @@ def test_a_miniature_has_a_row_for_the_base_both_parents_and_each_operator() -> 
     quick = SCRIPT["QUICK"]
     with SCRIPT["open_bench"](quick, 1) as engine:
         trial = SCRIPT["Trial"](engine, 0, quick)
-        rows = {row["member"]: row for row in trial.play()}
+        rows = {row["member"]: row for row in trial.run()}
     assert list(rows) == ["base", "parent 1", "parent 2", *quick.operators]
     assert float(rows["copy_parent"]["change"]) == 0 < float(rows["M1"]["change"])
     assert all(0 <= float(row["birth"]) <= 1 for row in rows.values())

@@ -27,7 +27,7 @@ def test_a_parent_of_a_run_is_measured_with_a_child_of_each_operator(
     assert found is not None
     found.tensors[FACTORS][3] = found.tensors[FACTORS][2]  # the second student is the first
     Checkpoint.save(copies / CHECKPOINTS, found.step, found.tensors, found.state)
-    with pytest.raises(UserError, match="one adapter alone, or copies of it"):
+    with pytest.raises(UserError, match="only one adapter, or copies of it"):
         parents_of(copies, load_run_config(copies))
     words = [str(run), "--children", "1", "--strengths", "1.0", "--out", str(tmp_path / "thicket.csv")]
     monkeypatch.setattr(sys, "argv", ["thicket.py", *words])

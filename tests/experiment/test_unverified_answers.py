@@ -16,7 +16,7 @@ def test_as_many_tasks_as_asked_for_have_an_answer_and_verified_ones_are_right(q
     answers, right = drawn_answers(quick_run, 2, verified=True, seed=0)
     assert right == 1.0 and len({answer.task.id for answer in answers}) == 2
     assert min(drawn_answers(quick_run, 4, verified=False, seed=seed)[1] for seed in range(9)) < 1.0
-    with pytest.raises(SystemExit, match="ask for fewer with --num"):
+    with pytest.raises(SystemExit, match="choose a smaller --num"):
         drawn_answers(quick_run, 1000, verified=False, seed=0)
 
 

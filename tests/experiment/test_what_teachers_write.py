@@ -51,12 +51,12 @@ def test_shares_are_of_the_tasks_of_a_fifth_of_the_run(tmp_path: Path) -> None:
     head, line = tables(run)[:2]
     assert columns(head, line) == {
         "tasks": "4",
-        "integers alone": "50%",
+        "only integers": "50%",
         "plain": "75%",
         "read nothing": "25%",
         "all solved": "25%",
         "none solved": "50%",
-        "classes a task": "1.00",
+        "classes per task": "1.00",
         "classes": "4",
         "largest three": "75%",
     }
@@ -70,7 +70,7 @@ def test_tasks_that_are_no_programs_have_a_table_of_their_own(tmp_path: Path) ->
         "tasks": "4",
         "all solved": "25%",
         "none solved": "50%",
-        "classes a task": "0.75",
+        "classes per task": "0.75",
         "classes": "3",
         "largest three": "100%",
     }
