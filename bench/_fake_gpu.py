@@ -1,7 +1,7 @@
-"""A GPU that is not there: tensors with a device, shapes and types but no data, for trying the GPU's paths anywhere.
+"""A fake GPU: tensors with device, shape and type but no data, to test the GPU code paths on any machine.
 
-Every operation checks that its tensors are on one device, and reading a value on the host raises: a decoding step that
-runs here waits for nothing from the host. What it cannot show are results, speed, and CUDA graphs.
+Every operation checks that its tensors are on one device, and reading a value on the host raises, so a decoding step
+that runs here never synchronizes with the host. It cannot test results, speed, or CUDA graphs.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ DEVICE = f"{NAME}:0"
 
 @contextmanager
 def fake_gpu() -> Iterator[None]:
-    """Let tensors be made on ``DEVICE`` in this block. Once a process: the device stays registered."""
+    """Allow tensors on ``DEVICE`` in this block. Use it once per process: the device stays registered."""
     types = [torch.bfloat16, torch.float16]
     module = SimpleNamespace(
-        is_available=lambda: False,  # else values that are known would be computed on the device itself
+        is_available=lambda: False,  # otherwise known values would be computed on the device
         device_count=lambda: 1,
         current_device=lambda: 0,
         get_amp_supported_dtype=lambda: types,
@@ -49,7 +49,7 @@ def fake_gpu() -> Iterator[None]:
 
 
 def fake_base(model: PreTrainedModel) -> Base:
-    """Freeze a model of fake tensors on the fake device, in bf16 as a GPU has it."""
+    """Freeze a model of fake tensors on the fake device, in bf16 as on a GPU."""
     placed: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
     for module in model.modules():
         for tensors in (module._parameters, module._buffers):
@@ -60,10 +60,10 @@ def fake_base(model: PreTrainedModel) -> Base:
                         tensor.shape, dtype=torch.bfloat16 if is_weight else tensor.dtype, device=DEVICE
                     )
                     kept = nn.Parameter(there, False) if is_weight else there
-                    placed[id(tensor)] = tensor, kept  # the first keeps its id from being used again
+                    placed[id(tensor)] = tensor, kept  # keeping the tensor prevents reuse of its id
                 if tensor is not None:
                     tensors[name] = placed[id(tensor)][1]
-    # Moving swaps tensors, which fake ones refuse, and the check of the head compares values, which they lack.
+    # Fake tensors cannot be swapped, as moving does, and have no values for the check of the head to compare.
     with (
         mock.patch.object(PreTrainedModel, "to", lambda self, *_, **__: self),
         mock.patch("redqueen.adapters.base._problem_of", return_value=""),
@@ -79,9 +79,9 @@ def skeleton(config: PretrainedConfig) -> PreTrainedModel:
 
 
 def decode(bank: AdapterBank, prompt_tokens: int = 5, new_tokens: int = 40, steps: int = 3) -> None:
-    """Admit two waves of prompts, read them, decode, grow and shrink, for all members and the bare base in one batch.
+    """Admit two waves of prompts, prefill, decode, grow and shrink, for all members and the base in one batch.
 
-    Raises when a tensor is on the wrong device or a step between two looks asks for a value.
+    Raises when a tensor is on the wrong device or a decoding step reads a value on the host.
     """
     sampler = TorchSampler(bank, new_tokens, end_tokens=[2], temperature=0.7)
     slots = [*range(bank.num_members), -1]

@@ -1,4 +1,4 @@
-"""What the population engine's benchmarks share: the machine's description, interleaved timing, a table, the base."""
+"""Helpers of the benchmarks: machine description, interleaved timing, table output, loading of the base."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from redqueen.records import Request, Rollout
 
 
 def machine() -> dict[str, object]:
-    """Describe what the figures were measured on."""
+    """Describe the machine of the measurement."""
     cpu = platform.processor()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -42,7 +42,7 @@ def machine() -> dict[str, object]:
 
 
 def interleaved(jobs: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    """Time each job once a round, ``repeats`` rounds after one to warm up: slow drifts of the machine hit all alike."""
+    """Time each job once per round, ``repeats`` rounds after a warm-up, so that slow drifts affect all jobs equally."""
     seconds: dict[str, list[float]] = {name: [] for name in jobs}
     for repeat in range(repeats + 1):
         for name, job in jobs.items():
@@ -56,13 +56,13 @@ def interleaved(jobs: dict[str, Callable[[], object]], repeats: int) -> dict[str
 
 
 def synchronise() -> None:
-    """Wait for a GPU, where there is one."""
+    """Wait for the GPU, if there is one."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
 
 
 def median_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> float:
-    """The median of the ratios of two jobs, round by round."""
+    """Return the median over rounds of the ratio of two jobs' times."""
     return statistics.median(a / b for a, b in zip(numerators, denominators, strict=True))
 
 
@@ -72,21 +72,21 @@ def load_model(base: str) -> PreTrainedModel:
 
 
 def sample_and_learn(sampler: TorchSampler, learner: TorchLearner, requests: Sequence[Request]) -> tuple[float, float]:
-    """Sample what is asked for and learn from it, attempts by turns better and worse; return the seconds of both."""
+    """Sample the requests and learn from the samples with alternating advantages of +-1; return the seconds of both."""
     start = time.perf_counter()
     groups = sampler.sample(requests)
-    between = time.perf_counter()
+    middle = time.perf_counter()
     learner.update(
         [
             Rollout(r.slot, r.prompt, tuple(group), tuple((-1.0) ** i for i in range(len(group))))
             for r, group in zip(requests, groups, strict=True)
         ]
     )
-    return between - start, time.perf_counter() - between
+    return middle - start, time.perf_counter() - middle
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print columns, numbers with four significant digits."""
+    """Print a table, with four significant digits for numbers."""
     texts = [[f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
     widths = [max(len(line[i]) for line in [list(header), *texts]) for i in range(len(header))]
     for line in [list(header), *texts]:

@@ -1,8 +1,8 @@
-"""What it is worth to keep the memory that a step frees: one process alone, and two at the same time, each on its core.
+"""The gain from keeping the memory that a step frees: for one process, and for two at the same time on one core each.
 
-A step samples and learns at the size of one shard of ``make cluster-demo``. Each process plays it under the C library's
-usual setting and as a run sets it (``adapters/memory.py``). If two at a time are slower than one alone, they wait for
-something that the cores share. Prints a table and, as its last line, JSON.
+A step samples and learns at the size of one shard of ``make cluster-demo``. Each process runs it with the C library's
+default and with the setting of a run (``adapters/memory.py``). If two at a time are slower than one, they wait for a
+resource that the cores share. Prints a table and, as its last line, JSON.
 
     python bench/freed_memory.py [--base embedded] [--steps 5] [--prompts 16] [--attempts 8] [--new-tokens 100]
 """
@@ -31,7 +31,7 @@ USUAL, KEPT = "given back", "kept"
 
 
 def play(pipe: Connection, how: str, core: int, options: argparse.Namespace) -> None:
-    """Play the steps on a core; send the medians of their seconds, faults and kernel's seconds a step, and the peak."""
+    """Run the steps on a core; send the medians per step of seconds, page faults and kernel seconds, and the peak."""
     os.sched_setaffinity(0, {core})
     torch.set_num_threads(1)
     if how == KEPT and not keep_freed_memory():
@@ -57,7 +57,7 @@ def play(pipe: Connection, how: str, core: int, options: argparse.Namespace) -> 
 
 
 def together(how: str, cores: list[int], options: argparse.Namespace) -> list[float]:
-    """Play on these cores at the same time; return the means of what the processes sent."""
+    """Run on these cores at the same time; return the means of the processes' results."""
     context, pipes = get_context("spawn"), []
     for core in cores:
         ours, theirs = context.Pipe()

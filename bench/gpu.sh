@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What one GPU can tell in twelve minutes: the tests marked cuda, a table of throughput, and the longest self-play run that fits.
+# Twelve minutes on one GPU: the tests marked cuda, a table of throughput, and the longest self-play run that fits.
 #
 #   bench/gpu.sh [--dry] [OUT]     OUT: folder of the results (default: bench-out), which are written as they come
 #
-# --dry: small sizes on a CPU, for trying the script. MINUTES=11.5 bounds everything. Weights travel in parts:
+# --dry: small sizes on a CPU, to test the script. MINUTES=11.5 limits the total time. Weights may be in parts:
 # weights/NAME/model.safetensors.part* are joined, and each folder weights/NAME is one more base of the table.
 # PYTHON names the interpreter. Needs no network.
 set -uo pipefail

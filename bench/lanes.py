@@ -1,7 +1,7 @@
-"""What lanes are worth: a step on one core, on all cores by threads inside operations, and by lanes.
+"""The speed-up by lanes: a step on one core, on all cores by threads inside operations, and on all cores by lanes.
 
-The same prompts are sampled and learned from each way, rounds interleaved; rows and micro-batches of all lanes together
-are those of one. Prints a table and, as its last line, JSON.
+Each way samples and learns from the same prompts, in interleaved rounds; the total size of rows and micro-batches does
+not depend on the number of lanes. Prints a table and, as its last line, JSON.
 
     python bench/lanes.py [--base embedded] [--cores 2] [--repeats 5] [--prompts 512] [--attempts 2] [--new-tokens 100]
 """
@@ -29,7 +29,7 @@ from redqueen.records import Request
 def way(
     bank: AdapterBank, requests: list[Request], num_threads: int, num_lanes: int, options: argparse.Namespace
 ) -> tuple[Callable[[], None], list[tuple[float, float]]]:
-    """Return a step taken in this way, and the list to which it adds its seconds of sampling and of learning."""
+    """Return a step with these threads and lanes, and the list of its sampling and learning seconds."""
     sampler = LaneSampler(TorchSampler(bank, options.new_tokens, end_tokens=[], max_rows=options.max_rows), num_lanes)
     learner = TorchLearner(bank, LearnConfig(learning_rate=1e-5), num_lanes=num_lanes)
     seconds: list[tuple[float, float]] = []

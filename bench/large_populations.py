@@ -1,8 +1,8 @@
-"""Whole runs of 2 to 1,000 members: seconds of a step by phase, memory, and what the bookkeeping costs.
+"""Whole runs of 2 to 1,000 members: seconds of a step by phase, memory, and the cost of bookkeeping.
 
-Each population plays real steps of the embedded base in a process of its own: proposing, verifying, solving, learning,
-a generation, a checkpoint. Every teacher proposes in every step. Rates are tiny, so that texts do not drift apart.
-Prints a table and, as its last line, JSON.
+Each population does real steps of the embedded base in its own process: proposing, verifying, solving, learning, a
+generation, a checkpoint. Every teacher proposes in every step. Learning rates are tiny, so that all populations keep
+writing similar texts. Prints a table and, as its last line, JSON.
 
     python bench/large_populations.py [--members 2 8 32 100] [--steps 4] [--folder .]
     python bench/large_populations.py --members 1000 --steps 5
@@ -25,11 +25,11 @@ from redqueen.run.store import JOURNAL
 
 CONFIG = Path(__file__).parents[1] / "configs" / "population.toml"
 PROPOSALS = 2
-"""Of each teacher in a step."""
+"""Proposals per teacher and step."""
 
 
 def settings(num_members: int, options: argparse.Namespace) -> list[str]:
-    """Return what differs from the main run: its size, a generation every second step."""
+    """Return the settings that differ from the main run."""
     num_teachers = num_members // 2
     values = {
         "run.num_steps": options.steps,
@@ -46,7 +46,7 @@ def settings(num_members: int, options: argparse.Namespace) -> list[str]:
 
 
 def play(num_members: int, options: argparse.Namespace, folder: Path) -> tuple[float, float]:
-    """Play a run in a process of its own; return its seconds and its peak of memory in MB."""
+    """Do a run in its own process; return its seconds and its peak memory in MB."""
     sets = [part for one in settings(num_members, options) for part in ("--set", one)]
     command = [sys.executable, "-m", "redqueen", "train", str(CONFIG), "--run-dir", str(folder), *sets]
     began = time.perf_counter()
@@ -58,7 +58,7 @@ def play(num_members: int, options: argparse.Namespace, folder: Path) -> tuple[f
 
 
 def read(folder: Path, num_steps: int) -> dict[str, float]:
-    """Return the mean seconds of a step by phase, its sampled tokens, and the journal's MB; the first step warms up."""
+    """Return the mean seconds of a step by phase, its sampled tokens (both without step 1), and the journal's MB."""
     with Journal.open(folder / JOURNAL, read_only=True) as journal:
         rows = journal.query("SELECT phase, sum(seconds) AS s FROM timing WHERE step BETWEEN 2 AND ? GROUP BY phase",
                              (num_steps,))  # fmt: skip

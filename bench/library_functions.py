@@ -1,11 +1,11 @@
-"""Whether honest programs pass as tasks, on functions of well-known packages with literal doctests.
+"""Test whether the verifier accepts real programs: functions of well-known packages with literal doctests.
 
 ``pip install --target FOLDER python-stdnum boltons more-itertools toolz networkx``, then
 ``python bench/library_functions.py FOLDER``. The sources are read, never imported. A function counts once for each
-package that defines it, with its first example whose value is a literal and whose arguments are. What it needs of its
-package is cut out with it; where that is not possible it does not count, and neither do functions that are not pure,
-by what they import (``NOT_PURE``; ``codecs`` opens the tables of stdnum) or because they ask for the day. Prints a
-table, every function that is refused or gives another value, and, as its last line, one JSON object.
+package that defines it, with its first example whose arguments and value are literals. The definitions of its package
+that it needs are extracted with it. Functions for which that is not possible do not count, nor do functions that are
+not pure by their imports (``NOT_PURE``; ``codecs`` opens the tables of stdnum) or because they read the date. Prints a
+table, every function that is rejected or gives another value, and, as its last line, one JSON object.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ NOT_PURE = {
 }
 CLOCK = (".today(", ".now(")
 MAX_CODE_CHARS = 32_768
-"""Longest program: a table of stdnum, which many of its functions need, has as much as a proposal may."""
+"""Longest program: a table that many functions of stdnum need is as long as a proposal may be."""
 BUILTINS = frozenset(dir(builtins))
 _PART = "__of__"
 
 
-class NotCut(Exception):
+class NotExtracted(Exception):
     """A function that needs more of its package than definitions."""
 
 
 class Source:
-    """The modules of one folder of packages, parsed when first asked for."""
+    """The modules of one folder of packages, parsed on first use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -60,12 +60,12 @@ class Source:
         self.changed: dict[Path, set[str]] = {}
 
     def file_of(self, name: str) -> Path | None:
-        """The file of a module or of a package, by its dotted name."""
+        """Return the file of a module or package, by its dotted name."""
         base = self.folder / name.replace(".", "/")
         return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.exists()), None)
 
     def definitions(self, path: Path) -> dict[str, ast.stmt]:
-        """What the top level of a file defines, by name; the last definition counts."""
+        """Return the definitions at the top level of a file by name; the last definition counts."""
         if path not in self.parsed:
             found = self.parsed[path] = {}
             changed = self.changed[path] = set[str]()
@@ -78,29 +78,29 @@ class Source:
                     changed |= set() if bound or isinstance(node, ast.If) else _names_in(node)
         return self.parsed[path]
 
-    def cut(self, path: Path, name: str) -> str:
-        """The source of one function, after all of its package that it needs, imports first."""
+    def extract(self, path: Path, name: str) -> str:
+        """Return the source of one function after the definitions that it needs, imports first."""
         order: dict[str, str] = {}
         self._need(path, name, order, set())
         imports = [text for text in order.values() if text.startswith(("import ", "from "))]
         return "\n".join(dict.fromkeys([*imports, *order.values()]))
 
     def unique(self, path: Path, name: str) -> str:
-        """The name of a definition in a program: two modules may define the same."""
+        """Return the name of a definition in a program, unique because two modules may define the same name."""
         return "_".join((*path.relative_to(self.folder).with_suffix("").parts, name))
 
     def _need(self, path: Path, name: str, order: dict[str, str], begun: set[str]) -> str:
-        """Add the definition of a name in a file, after all that it names; returns its name in the program."""
+        """Add the definition of a name in a file after those it depends on; return its name in the program."""
         node, label = self.definitions(path).get(name), self.unique(path, name)
         if node is None:
-            raise NotCut(f"no definition of {name}")
+            raise NotExtracted(f"no definition of {name}")
         if isinstance(node, ast.ImportFrom) and self._is_own(path, node):
             alias = next(alias for alias in node.names if (alias.asname or alias.name) == name)
             target = self.file_of(self._module_of(path, node))
             if target is None or alias.name not in self.definitions(target):
-                raise NotCut(f"{name} is a module")
+                raise NotExtracted(f"{name} is a module")
             if (passed := f"{label} is imported") in begun:
-                raise NotCut(f"{name} is imported in a circle")
+                raise NotExtracted(f"{name} is imported in a circle")
             begun.add(passed)
             try:
                 return self._need(target, alias.name, order, begun)
@@ -108,17 +108,17 @@ class Source:
                 begun.remove(passed)
         if isinstance(node, ast.Import | ast.ImportFrom | ast.Try):
             if _names_in(node) & self.definitions(path).keys() or "networkx" in ast.unparse(node):
-                raise NotCut(f"{name} is imported with more of its package")
+                raise NotExtracted(f"{name} is imported with more of its package")
             order[ast.unparse(node)] = ast.unparse(node)
             return name
         if name in self.changed[path]:
-            raise NotCut(f"{name} is changed after its definition")
+            raise NotExtracted(f"{name} is changed after its definition")
         if label in begun:
             return label
         begun.add(label)
         node = _bare(node)
         if any(isinstance(inner, ast.ImportFrom) and self._is_own(path, inner) for inner in ast.walk(node)):
-            raise NotCut(f"{name} imports of its package when it is called")
+            raise NotExtracted(f"{name} imports of its package when it is called")
         self._join_modules(path, node)
         renamed = {name: label}
         for other in sorted(_names_in(node) - {name}):
@@ -130,7 +130,7 @@ class Source:
             elif other in self.definitions(path):
                 renamed[other] = self._need(path, other, order, begun)
             elif other not in BUILTINS:
-                raise NotCut(f"no definition of {other}")
+                raise NotExtracted(f"no definition of {other}")
         for inner in ast.walk(node):
             if isinstance(inner, ast.Name):
                 inner.id = renamed.get(inner.id, inner.id)
@@ -140,7 +140,7 @@ class Source:
         return label
 
     def _join_modules(self, path: Path, node: ast.stmt) -> None:
-        """Make one name of a module of the package and what is read of it."""
+        """Replace attribute access on a module of the package by a single name."""
         for inner in ast.walk(node):
             for field, value in ast.iter_fields(inner):
                 for index, one in enumerate(value if isinstance(value, list) else [value]):
@@ -155,7 +155,7 @@ class Source:
                         setattr(inner, field, name)
 
     def _module_named(self, path: Path, name: str) -> str | None:
-        """The dotted name of the module that a name of this file stands for, if it is one of its package."""
+        """Return the dotted name of the package's module that a name of this file refers to, if any."""
         node = self.definitions(path).get(name)
         if not isinstance(node, ast.ImportFrom):
             return None
@@ -167,13 +167,13 @@ class Source:
         return self._module_of(path, node).split(".")[0] in PACKAGES
 
     def _module_of(self, path: Path, node: ast.ImportFrom) -> str:
-        """The dotted name of the module that a ``from`` import reads."""
+        """Return the dotted name of the module of a ``from`` import."""
         parts = path.relative_to(self.folder).parts[: -node.level] if node.level else ()
         return ".".join([*parts, *([node.module] if node.module else [])])
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements of the top level; of an import from the package that is tried, the import."""
+    """Yield the statements of the top level; of a ``try`` with an import from the package, the import."""
     for node in body:
         if isinstance(node, ast.Try) and isinstance(node.body[0], ast.ImportFrom) and node.body[0].level:
             yield from node.body
@@ -182,7 +182,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _bound_by(node: ast.stmt) -> list[str]:
-    """The names that one statement of the top level binds."""
+    """Return the names that one statement of the top level binds."""
     match node:
         case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
             return [name]
@@ -199,7 +199,7 @@ def _bound_by(node: ast.stmt) -> list[str]:
 
 
 def _bare(node: ast.stmt) -> ast.stmt:
-    """A definition without what is not its work: docstrings, annotations, networkx's dispatching."""
+    """Return a definition without docstrings, annotations and networkx's dispatching."""
     node = ast.parse(ast.unparse(node)).body[0]
     for inner in ast.walk(node):
         if isinstance(inner, ast.FunctionDef | ast.ClassDef):
@@ -217,7 +217,7 @@ def _bare(node: ast.stmt) -> ast.stmt:
 
 
 def _names_in(node: ast.AST) -> set[str]:
-    """The names that a definition reads and does not bind itself."""
+    """Return the names that a definition reads and does not bind itself."""
     read, bound = set[str](), set[str]()
     for inner in ast.walk(node):
         match inner:
@@ -233,8 +233,8 @@ def _names_in(node: ast.AST) -> set[str]:
 
 
 def examples(function: ast.FunctionDef, module: ast.Module) -> Iterator[tuple[str, str, str]]:
-    """The examples of a function, or of its module, that are one call with literal arguments and give a literal: a
-    program's last line, its input and the value promised."""
+    """Yield the examples of a function or its module that are one call with literal arguments and a literal value: the
+    program's last line, its input and the expected value."""
     known: dict[str, ast.expr] = {}
     try:
         texts = (ast.get_docstring(function) or "", ast.get_docstring(module) or "")
@@ -265,7 +265,7 @@ def examples(function: ast.FunctionDef, module: ast.Module) -> Iterator[tuple[st
 
 
 class _Insert(ast.NodeTransformer):
-    """Puts the values of earlier lines in the place of their names."""
+    """Replaces names by the values that earlier lines gave them."""
 
     def __init__(self, known: dict[str, ast.expr]) -> None:
         self.known = known
@@ -280,7 +280,7 @@ def _called(call: ast.Call) -> str:
 
 
 def _literal(text: str) -> tuple[object] | None:
-    """The value of a literal, in a tuple of one; None where the text is none."""
+    """Return the value of a literal in a tuple of one; None if the text is not a literal."""
     try:
         return (ast.literal_eval(text.strip()),)
     except (ValueError, SyntaxError, TypeError, MemoryError):
@@ -288,7 +288,7 @@ def _literal(text: str) -> tuple[object] | None:
 
 
 def collect(folder: Path) -> tuple[list[Candidate], dict[str, str], Counter[str]]:
-    """The programs of all packages, the values that they promise, and why others were not cut out."""
+    """Return the programs of all packages, their expected values, and the reasons why others were not extracted."""
     source, left_out = Source(folder), Counter[str]()
     candidates, promised = list[Candidate](), dict[str, str]()
     for package in PACKAGES:
@@ -304,11 +304,11 @@ def collect(folder: Path) -> tuple[list[Candidate], dict[str, str], Counter[str]
                 label = f"{path.relative_to(folder).with_suffix('').as_posix().replace('/', '.')}.{name}"
                 last, given, want = example
                 try:
-                    code = f"{source.cut(path, name)}\n{name} = {source.unique(path, name)}\n"
+                    code = f"{source.extract(path, name)}\n{name} = {source.unique(path, name)}\n"
                     code += f"def f(args, kwargs):\n    return {last}\n"
-                except NotCut as error:
-                    print(f"not cut  {label}: {error}")
-                    left_out["not cut out"] += 1
+                except NotExtracted as error:
+                    print(f"not extracted  {label}: {error}")
+                    left_out["not extracted"] += 1
                     continue
                 found = _modules_of(code) & NOT_PURE or {word for word in CLOCK if word in code}
                 if found:
@@ -320,7 +320,7 @@ def collect(folder: Path) -> tuple[list[Candidate], dict[str, str], Counter[str]
 
 
 def _modules_of(code: str) -> set[str]:
-    """The modules that a program imports, by their first names."""
+    """Return the top-level names of the modules that a program imports."""
     found = set[str]()
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
@@ -331,9 +331,9 @@ def _modules_of(code: str) -> set[str]:
 
 
 def main() -> None:
-    """Check every program; print what was refused and one line of JSON."""
+    """Check every program; print the rejected ones and one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path, help="where the five packages were installed")
+    parser.add_argument("folder", type=Path, help="folder in which the five packages were installed")
     folder = parser.parse_args().folder
     if missing := [name for name in PACKAGES if not (folder / name).is_dir()]:
         sys.exit(f"{folder} has no {', '.join(missing)}: pip install --target {folder} them first")
@@ -348,7 +348,7 @@ def main() -> None:
             continue
         accepted[package] += 1
         given, wanted = result.outputs[0], canonical(promised[candidate.id])
-        if given.split() != wanted.split():  # stdnum's docstrings are read without regard to white space
+        if given.split() != wanted.split():  # stdnum's docstrings ignore white space
             wrong += 1
             print(f"another  {candidate.id}: {given} where {wanted} is promised")
     total = Counter(candidate.id.split(".")[0] for candidate in candidates)

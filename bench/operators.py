@@ -1,7 +1,7 @@
 """Time every variation operator on one adapter in the shape of Qwen2.5-7B: rank 32, all linear layers, fp32.
 
 196 modules, 80.7 million entries, 323 MB. The parents are random (the time of an operator does not depend on their
-values), made in memory, so that no file is read. Beside them PEFT's own ``add_weighted_adapter`` on one of the 28
+values) and made in memory, so that no file is read. For comparison: PEFT's ``add_weighted_adapter`` on one of the 28
 layers, scaled up. The last line is JSON: {"seconds": {operator: s}, "peak_extra_mb": {operator: MB}, ...}.
 
     python bench/operators.py [--only M1 X1] [--repeats 5] [--skip-peft]
@@ -38,7 +38,7 @@ MODULES = {
 
 
 def parent(rng_seed: int, num_layers: int) -> Genotype:
-    """A random adapter in the real shape."""
+    """Return a random adapter in the real shape."""
     rng = torch.Generator().manual_seed(rng_seed)
     factors = {}
     for layer in range(num_layers):
@@ -49,7 +49,7 @@ def parent(rng_seed: int, num_layers: int) -> Genotype:
 
 
 def measure(operator_id: str, num_layers: int, repeats: int) -> dict[str, float]:
-    """Seconds for a child (relative change included), median and least, and the growth of peak memory by the first."""
+    """Return median and least seconds of a child (with its relative change), and the first one's extra peak memory."""
     operator = OPERATORS[operator_id]
     parents = [parent(seed, num_layers) for seed in range(operator.num_parents)]
     small = [parent(seed, 1) for seed in range(operator.num_parents)]
@@ -81,7 +81,7 @@ class OneLayer(torch.nn.Module):
 
 
 def measure_peft() -> dict[str, float]:
-    """Seconds of PEFT's ``add_weighted_adapter`` for two adapters, measured on one layer and scaled to all.
+    """Return the seconds of PEFT's ``add_weighted_adapter`` for two adapters, measured on one layer and scaled to all.
 
     Its ``linear`` and ``ties`` merge the factors as written. Its ``svd`` merges dW and decomposes it densely, so only
     the decomposition of the smallest module is timed: a lower bound, and long enough.
@@ -106,7 +106,7 @@ def measure_peft() -> dict[str, float]:
             )
             taken.append((time.perf_counter() - start) * NUM_LAYERS)
             model.delete_adapter(made)
-        seconds[kind] = statistics.median(taken[1:])  # the first sets the library up, as ours does unmeasured
+        seconds[kind] = statistics.median(taken[1:])  # without the first, which includes set-up
     start = time.perf_counter()
     torch.linalg.svd(torch.randn(KEY_VALUE, HIDDEN), full_matrices=False)
     seconds["svd, the k_proj alone"] = (time.perf_counter() - start) * NUM_LAYERS
@@ -114,7 +114,7 @@ def measure_peft() -> dict[str, float]:
 
 
 def in_fresh_process(operator_id: str, arguments: argparse.Namespace) -> dict[str, float]:
-    """Measure in a process of its own, so that one operator's peak memory is not hidden by another's."""
+    """Measure in a separate process, so that one operator's peak memory is not hidden by another's."""
     command = [sys.executable, __file__, "--one", operator_id]
     command += ["--layers", str(arguments.layers), "--repeats", str(arguments.repeats)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

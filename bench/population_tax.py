@@ -1,11 +1,10 @@
-"""The tax of a population: one step (sample and learn) of M members against one adapter, on the same tokens.
+"""The tax of a population: time of one step (sample and learn) of M members relative to one adapter, on equal tokens.
 
-Every setting has its own bank on its own copy of the embedded base, and the same prompts, dealt out to the members in
-turn; completions have a fixed length, so that every setting reads, writes and learns the very same number of tokens.
-Three ways to play M members: ``resident`` (all in the bank, in mixed batches: what a run does), ``in-turn`` (all in the
-bank, a batch for each member), ``swapped`` (a bank of one; each member's factors and moments are copied in, and out
-after it has learned). The tax is the median over rounds of time(M) / time(1 resident). Prints a table and, as its last
-line, a JSON object.
+Every setting has its own bank on its own copy of the embedded base, and the same prompts, assigned to the members in
+turn; completions have a fixed length, so every setting processes the same number of tokens. Three ways to run M
+members: ``resident`` (all in the bank, in mixed batches, as in a run), ``in-turn`` (all in the bank, one batch per
+member), ``swapped`` (a bank of one; each member's factors and moments are copied in, and out after learning). The tax
+is the median over rounds of time(M) / time(1 resident). Prints a table and, as its last line, a JSON object.
 
     python bench/population_tax.py [--members 1 2 4 8 16 32 100] [--ways resident in-turn swapped] [--repeats 5]
     python bench/population_tax.py --members 1 32 100 300 1000 --prompts 1000 --attempts 2 --repeats 3
@@ -32,12 +31,12 @@ from redqueen.records import Request, Rollout
 WAYS = ("resident", "in-turn", "swapped")
 PHASES = ("sample", "learn")
 ONE = (1, "resident")
-"""What all others are compared with."""
+"""The reference of all comparisons."""
 Phases = dict[str, list[float]]
 
 
 def prompts_of(num_members: int, vocabulary: int, options: argparse.Namespace) -> list[Request]:
-    """Return the same prompts of random tokens for any number of members, dealt out in turn."""
+    """Return the same random prompts for any number of members, assigned in turn."""
     generator = torch.Generator().manual_seed(0)
     requests = []
     for i in range(options.prompts):
@@ -47,8 +46,8 @@ def prompts_of(num_members: int, vocabulary: int, options: argparse.Namespace) -
     return requests
 
 
-class Player:
-    """A bank with its sampler and learner, and how one step of M members is played on it; notes its phases' seconds."""
+class Setting:
+    """A bank with its sampler and learner, and one step of M members on it; records the seconds of its phases."""
 
     def __init__(self, num_members: int, way: str, options: argparse.Namespace, phases: Phases, device: str) -> None:
         precision: Precision = options.precision
@@ -57,10 +56,10 @@ class Player:
         self.sampler = TorchSampler(self.bank, options.new_tokens, end_tokens=[], max_rows=options.rows)
         self.learner = TorchLearner(self.bank, LearnConfig(learning_rate=1e-4))
         requests = prompts_of(num_members, self.bank.base.head.out_features, options)
-        self.elsewhere: list[tuple[Genotype, dict[str, torch.Tensor]]] = []
+        self.swapped_out: list[tuple[Genotype, dict[str, torch.Tensor]]] = []
         if way == "swapped":
             requests = [replace(request, slot=0) for request in requests]
-            self.elsewhere = [(self.bank.genotype(0), self._moments()) for _ in range(num_members)]
+            self.swapped_out = [(self.bank.genotype(0), self._moments()) for _ in range(num_members)]
         self.batches = [requests] if way == "resident" else [requests[m::num_members] for m in range(num_members)]
         self.signs = tuple((-1.0) ** i for i in range(options.attempts))
         self.phases = phases
@@ -74,18 +73,18 @@ class Player:
         start = time.perf_counter()
         answers = []
         for i, requests in enumerate(self.batches):
-            if self.elsewhere:
-                self.bank.load(0, self.elsewhere[i][0])
+            if self.swapped_out:
+                self.bank.load(0, self.swapped_out[i][0])
             answers.append(self.sampler.sample(requests))
         middle = time.perf_counter()
         for i, (requests, groups) in enumerate(zip(self.batches, answers, strict=True)):
-            if self.elsewhere:
-                self.bank.load(0, self.elsewhere[i][0])
-                self.learner.load_state(self.elsewhere[i][1])
+            if self.swapped_out:
+                self.bank.load(0, self.swapped_out[i][0])
+                self.learner.load_state(self.swapped_out[i][1])
             pairs = zip(requests, groups, strict=True)
             self.learner.update([Rollout(r.slot, r.prompt, tuple(g), self.signs) for r, g in pairs])
-            if self.elsewhere:
-                self.elsewhere[i] = (self.bank.genotype(0), self._moments())
+            if self.swapped_out:
+                self.swapped_out[i] = (self.bank.genotype(0), self._moments())
         self.phases.setdefault("sample", []).append(middle - start)
         self.phases.setdefault("learn", []).append(time.perf_counter() - middle)
 
@@ -109,7 +108,7 @@ def main() -> None:
     settings = [(m, way) for way in options.ways for m in sorted(set(options.members)) if (m, way) != ONE]
     names = {setting: " ".join(map(str, setting)) for setting in [ONE, *settings]}
     phases: dict[str, Phases] = {name: {} for name in names.values()}
-    jobs = {name: Player(*setting, options, phases[name], device).step for setting, name in names.items()}
+    jobs = {name: Setting(*setting, options, phases[name], device).step for setting, name in names.items()}
     seconds = interleaved(jobs, options.repeats)
     one = names[ONE]
     step = {name: [values, *(phases[name][phase][1:] for phase in PHASES)] for name, values in seconds.items()}

@@ -1,4 +1,4 @@
-"""What products in bfloat16 are worth on this processor: the same step with the base in float32 and in bfloat16.
+"""The speed-up by bfloat16 on this processor: the same step with the base in float32 and in bfloat16.
 
 Rounds are interleaved; ``model.precision = auto`` should name the faster one. Prints a table and, as its last line,
 JSON.
@@ -26,7 +26,7 @@ from redqueen.records import Request
 
 
 def step_in(precision: Precision, options: argparse.Namespace) -> tuple[Callable[[], None], list[tuple[float, float]]]:
-    """Return a step in this precision, and the list to which it adds its seconds of sampling and of learning."""
+    """Return a step in this precision, and the list to which it appends its seconds of sampling and of learning."""
     bank = AdapterBank(freeze(load_model(options.base), precision=precision), 1, options.rank, 2.0 * options.rank)
     sampler = TorchSampler(bank, options.new_tokens, end_tokens=[])
     learner = TorchLearner(bank, LearnConfig(learning_rate=1e-5))

@@ -1,10 +1,10 @@
-"""Where the time of a step goes: seconds of each part, and the share of each phase that is spent in matrix products.
+"""Profile a step: seconds of each part, and the share of each phase that is spent in matrix products.
 
-Every round plays the same phases from the same adapters: propose, solve, learn, distill. With ``--against`` another
-checkout plays them too, round by round in turn, so that each change is measured in the same way. Seconds are those of
-the process's threads, which other work on the machine hardly changes; ``--wall`` tells elapsed ones. Without
-``--against``, a last round under torch's profiler, which is slow, gives the shares: products of two matrices are the
-base's, batched ones those of the members' factors and of attention. Prints a table and, as its last line, JSON.
+Every round does the same phases from the same adapters: propose, solve, learn, distill. With ``--against``, another
+checkout does them too, in alternating rounds, to measure a change. Seconds are CPU time of the process, which hardly
+depends on other load; ``--wall`` measures elapsed time. Without ``--against``, a last round under torch's (slow)
+profiler gives the shares: plain matrix products are the base's, batched ones those of the members' factors and of
+attention. Prints a table and, as its last line, JSON.
 
     python bench/profile_step.py [--config configs/maths.toml] [--set model.base=FOLDER] [--against CHECKOUT]
         [--rounds 5] [--proposals 48] [--lanes 1] [--wall]
@@ -50,7 +50,7 @@ PARTS = (
     (TorchLearner, "_predicting", "forward"),
     (TorchLearner, "_hidden_gradient", "logits and loss"),
 )
-"""What is timed inside the phases: owner, name of the function, name of the part. Parts contain each other."""
+"""Functions that are timed inside the phases: owner, function, name of the part. Parts may be nested."""
 
 
 class Times:
@@ -83,7 +83,7 @@ PRODUCTS = {"matrix": ("aten::mm", "aten::addmm"), "batched": ("aten::bmm", "ate
 
 
 class Shares(Times):
-    """The share of each phase that is spent in products, in place of its seconds."""
+    """The share of each phase that is spent in matrix products, instead of its seconds."""
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
@@ -100,7 +100,7 @@ class Shares(Times):
 
 
 def play(engine: Engine, state: State, times: Times) -> None:
-    """Play the phases of step 1; what is learned is taken back."""
+    """Do the phases of step 1, then restore the adapters."""
     streams = Streams(engine.config.run.rng_seed, 1)
     before = {name: tensor.clone() for name, tensor in engine.store.state_dict().items()}
     matches = loop.match(state, engine, streams)
@@ -129,7 +129,7 @@ def play(engine: Engine, state: State, times: Times) -> None:
 
 
 def serve(options: argparse.Namespace) -> None:
-    """Play a round for each line of standard input and print its seconds and tokens as JSON."""
+    """Do a round for each line of standard input and print its seconds and tokens as JSON."""
     config = load_config(
         options.config,
         [f"propose.num_of_each_kind={options.proposals}", f"run.num_lanes={options.lanes}", *options.set],
@@ -148,7 +148,7 @@ def serve(options: argparse.Namespace) -> None:
 
 
 def ask(worker: subprocess.Popen[str], line: str) -> dict[str, dict[str, float]]:
-    """Have a worker play one round; return its figures. The profiler writes lines of its own before them."""
+    """Let a worker do one round; return its results. Lines that the profiler prints are skipped."""
     assert worker.stdin and worker.stdout
     worker.stdin.write(f"{line}\n")
     worker.stdin.flush()
@@ -160,12 +160,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", type=Path, default=Path("configs/maths.toml"))
     parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE")
-    parser.add_argument("--against", type=Path, help="the root of another checkout, the one before a change")
-    parser.add_argument("--against-set", action="append", default=[], metavar="FIELD=VALUE", help="only for that one")
+    parser.add_argument("--against", type=Path, help="the root of another checkout, for example before a change")
+    parser.add_argument("--against-set", action="append", default=[], metavar="FIELD=VALUE", help="for --against only")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--proposals", type=int, default=48, help="of each kind and teacher")
+    parser.add_argument("--proposals", type=int, default=48, help="proposals per kind and teacher")
     parser.add_argument("--lanes", type=int, default=1)
-    parser.add_argument("--wall", action="store_true", help="elapsed seconds in place of those of the threads")
+    parser.add_argument("--wall", action="store_true", help="measure elapsed time instead of CPU time")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -189,11 +189,11 @@ def main() -> None:
     for number in range(options.rounds + 1):
         for name, worker in workers.items():
             found = ask(worker, "round")
-            if number:  # the first round warms up
+            if number:  # the first round is a warm-up
                 rounds[name].append(found)
     shares: dict[str, float] = {}
     if len(workers) == 1:
-        ask(workers["now"], "shares")  # a profiler's first round takes new memory
+        ask(workers["now"], "shares")  # warm-up: the profiler's first round allocates memory
         shares = ask(workers["now"], "shares")["seconds"]
     for worker in workers.values():
         worker.communicate()

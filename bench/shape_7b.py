@@ -1,11 +1,11 @@
 """The engine at the shape of Qwen2.5-7B with random weights: tax, decoding, training and memory against their bounds.
 
-The tax of 8 members over one; decoding against the time to read weights and cache once; training against the measured
-matrix rate; peak memory with 8 and with 100 members. Meant for a CUDA machine. Without one it runs a model of an eighth
-of the width and two layers on the CPU, which tries the code and says nothing about speed. Prints a table and, as its
+The tax of 8 members over one; decoding compared with the time to read weights and cache once; training compared with
+the measured matrix rate; peak memory with 8 and with 100 members. Meant for a CUDA machine. Without one it runs a model
+of an eighth of the width and two layers on the CPU, which tests the code but not the speed. Prints a table and, as its
 last line, a JSON object.
 
-``--dry`` runs the same paths at full shape with tensors that have a device and no data (``_fake_gpu``), on any machine.
+``--dry`` runs the same code paths at full shape with tensors without data (``_fake_gpu``), on any machine.
 
     python bench/shape_7b.py [--dry] [--layers 28] [--repeats 5] [--members 8 100]
 """
@@ -36,7 +36,7 @@ ATTEMPTS = 8
 
 @dataclass(frozen=True)
 class Sizes:
-    """The shape of model and work; ``width_divisor`` shrinks widths and vocabulary (for a machine without GPU)."""
+    """Shapes of model and workload; ``width_divisor`` shrinks widths and vocabulary (for a machine without GPU)."""
 
     layers: int
     width_divisor: int
@@ -71,7 +71,7 @@ def build_base(sizes: Sizes, device: str) -> Base:
 
 
 def matrix_rate(device: str) -> float:
-    """Floating-point operations a second of a large bf16 product."""
+    """Return the floating-point operations per second of a large bf16 product."""
     n = 8192 if device == "cuda" else 1024
     a, b = (torch.randn(n, n, device=device, dtype=torch.bfloat16) for _ in range(2))
     seconds = interleaved({"product": lambda: [a @ b for _ in range(10)]}, 5)["product"]
@@ -79,7 +79,7 @@ def matrix_rate(device: str) -> float:
 
 
 def bandwidth(device: str) -> float:
-    """Bytes a second read and written by a large copy."""
+    """Return the bytes per second that a large copy reads and writes."""
     a = torch.zeros(2**30 if device == "cuda" else 2**26, device=device, dtype=torch.bfloat16)
     b = torch.empty_like(a)
     seconds = interleaved({"copy": lambda: [b.copy_(a) for _ in range(5)]}, 5)["copy"]
@@ -100,7 +100,7 @@ def decode_job(bank: AdapterBank, rows: int, members: int, new_tokens: int, size
 
 
 def decode_floor_s(bank: AdapterBank, rows: int, members: int, sizes: Sizes, bytes_per_s: float) -> float:
-    """Seconds to read once what a decoding step needs: weights, factors, and keys and values half-way through."""
+    """Return the seconds to read once the data of a decoding step: weights, factors, keys and values (halfway)."""
     base = bank.base
     weights = sum(m.weight.numel() * m.weight.element_size() for m in base.model.modules() if isinstance(m, nn.Linear))
     kv_heads, head_dim = kv_shape(base.model.config)
@@ -110,7 +110,7 @@ def decode_floor_s(bank: AdapterBank, rows: int, members: int, sizes: Sizes, byt
 
 
 def train_job(bank: AdapterBank, members: int, sizes: Sizes) -> tuple[Callable[[], object], int, float]:
-    """Return a job of one update, the tokens it runs, and the floating-point operations that it needs at least."""
+    """Return a job of one update, its number of tokens, and the minimum of floating-point operations it needs."""
     generator = torch.Generator().manual_seed(1)
     vocabulary = bank.base.head.out_features
 
@@ -134,7 +134,7 @@ def train_job(bank: AdapterBank, members: int, sizes: Sizes) -> tuple[Callable[[
     learner = TorchLearner(bank, config)
 
     def update() -> None:
-        """Hold the gradients of eight members at a time."""
+        """Update with the gradients of eight members in memory at a time."""
         for start in range(0, members, 8):
             learner.update([one for one in rollouts if start <= one.slot < start + 8])
 
@@ -142,7 +142,7 @@ def train_job(bank: AdapterBank, members: int, sizes: Sizes) -> tuple[Callable[[
 
 
 def peak_gigabytes(bank: AdapterBank, members: int, sizes: Sizes) -> float | None:
-    """The peak of one round of sampling and learning, where a GPU counts it."""
+    """Return the peak memory of one round of sampling and learning; None without a GPU."""
     if bank.base.device.type != "cuda":
         return None
     torch.cuda.reset_peak_memory_stats()
@@ -153,7 +153,7 @@ def peak_gigabytes(bank: AdapterBank, members: int, sizes: Sizes) -> float | Non
 
 
 def dry(layers: int, members: int, rank: int) -> None:
-    """Run prompts, decoding and an update at full shape without data; raise where a GPU would fail or wait."""
+    """Run prefill, decoding and an update at full shape without data; raise where a GPU would fail or synchronize."""
     with fake_gpu():
         base = fake_base(skeleton(shape_of(Sizes(layers, 1, 0, 0, 0, 0))))
         bank = AdapterBank(base, members, rank, 2.0 * rank)
@@ -165,11 +165,11 @@ def dry(layers: int, members: int, rank: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--layers", type=int, default=28, help="lower where memory is short")
+    parser.add_argument("--layers", type=int, default=28, help="use fewer if memory is short")
     parser.add_argument("--members", type=int, nargs="+", default=[8, 100], help="bank sizes whose memory is measured")
     parser.add_argument("--rank", type=int, default=32)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--dry", action="store_true", help="no data, no figures: only whether the GPU's paths run")
+    parser.add_argument("--dry", action="store_true", help="only test the GPU's code paths, without data and results")
     options = parser.parse_args()
     if options.dry:
         return dry(options.layers, 8, options.rank)
@@ -192,7 +192,7 @@ def main() -> None:
     rows: list[list[object]] = []
     result: dict[str, object] = {"matrix_tflops": rate / 1e12, "bandwidth_gb_s": bytes_per_s / 1e9, "peak_gb": peaks}
     for num_rows in (64, 256):
-        # The first token of a completion comes from reading the prompts: what one token takes is no decoding.
+        # The first token of a completion comes from the prefill, so the time of one token is not decoding.
         jobs = {
             f"{members} x {new}": decode_job(bank, num_rows, members, new, sizes)
             for members in (1, 8)

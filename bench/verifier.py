@@ -1,12 +1,11 @@
-"""How fast the verifier is, beside other ways of running programs, on this machine, in one run.
+"""Speed of the verifier compared with other ways of running programs, on this machine, in one run.
 
 Prints a table and, as its last line, one JSON object: medians of ``--repeats`` rounds. ``trivial_per_s``: isolated
-tasks a second, one child each; ``cruxeval_per_s``: programs a second verified under two hash seeds, the same work in
-every version; ``loops_per_s``: the same when one in twenty loops for ever; ``default_per_s``: under as many hash seeds
-as a verifier tries by itself; ``cruxeval_cpu_ms``, ``default_cpu_ms``: the CPU time of all processes a program;
-``code_o_per_s``: literal answers graded;
-``measures_per_s``: programs measured. Baselines: a fresh interpreter for each program, ``pydantic-monty`` where it is
-installed, and ``exec`` in this process (no isolation at all: how the Absolute Zero Reasoner evaluates).
+tasks per second, one child process each; ``cruxeval_per_s``: programs per second with two hash seeds (the same work in
+every version); ``loops_per_s``: the same when one in twenty programs never ends; ``default_per_s``: with the default
+number of hash seeds; ``cruxeval_cpu_ms``, ``default_cpu_ms``: CPU time of all processes per program; ``code_o_per_s``:
+literal answers graded; ``measures_per_s``: programs measured. Baselines: a fresh interpreter per program,
+``pydantic-monty`` if installed, and ``exec`` in this process (no isolation, as in the Absolute Zero Reasoner).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from redqueen_sandbox import Program, Sandbox
 CRUXEVAL = Path(__file__).resolve().parents[2] / "shared" / "data" / "benchmarks" / "cruxeval.jsonl.gz"
 TRIVIAL = "def f(x):\n    return x + {}"
 ENDLESS = "def f(x):\n    while True:\n        x += 1"
-STAND_INS = [  # where CRUXEval is not at hand
+SUBSTITUTES = [  # used if CRUXEval is not available
     ("def f(text):\n    return ' '.join(sorted(text.split(), key=len))", "'some words of a line'"),
     ("def f(n):\n    out = []\n    for i in range(n):\n        out.append((i * i) % 7)\n    return out", "12"),
     ("def f(d):\n    return {v: k for k, v in d.items() if v}", "{'a': 1, 'b': 0, 'c': 3}"),
@@ -39,18 +38,18 @@ STAND_INS = [  # where CRUXEval is not at hand
 
 
 def cruxeval_programs(count: int) -> list[Program]:
-    """``count`` programs of CRUXEval, or of the stand-ins where it is not at hand."""
+    """Return ``count`` programs of CRUXEval, or of the substitutes if it is not available."""
     if CRUXEVAL.exists():
         with gzip.open(CRUXEVAL, "rt", encoding="utf-8") as lines:
             rows = [json.loads(line) for line in lines]
         pairs = [(row["code"], row["input"]) for row in rows]
     else:
-        pairs = STAND_INS
+        pairs = SUBSTITUTES
     return [Program(str(i), *(pairs[i % len(pairs)][0], (pairs[i % len(pairs)][1],))) for i in range(count)]
 
 
 def per_second(work: Callable[[], None], count: int, repeats: int) -> float:
-    """The median rate of ``count`` items a ``work`` over ``repeats`` rounds."""
+    """Return the median rate over ``repeats`` calls of ``work``, which processes ``count`` items."""
     rates = []
     for _ in range(repeats):
         start_s = time.perf_counter()
@@ -60,13 +59,13 @@ def per_second(work: Callable[[], None], count: int, repeats: int) -> float:
 
 
 def resident_mb(pids: list[int]) -> float:
-    """Resident memory of these processes together, megabytes."""
+    """Return the total resident memory of these processes in megabytes."""
     pages = [int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids]
     return sum(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def cpu_ms(verifier: Sandbox, programs: list[Program]) -> float:
-    """CPU time of judge, zygotes and their children a program, ms: a busy machine changes it little."""
+    """Return the CPU time per program of judge, zygotes and children, ms; it hardly depends on the machine's load."""
 
     def used_s() -> float:
         stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in verifier.process_ids()]
@@ -80,7 +79,7 @@ def cpu_ms(verifier: Sandbox, programs: list[Program]) -> float:
 
 
 def bench_verifier(workers: int, size: int, repeats: int, memory_tasks: int) -> dict[str, float]:
-    """The verifier's own figures."""
+    """Measure the verifier."""
     trivial = [Program(str(i), TRIVIAL.format(i), ("3",)) for i in range(size)]
     crux = cruxeval_programs(size)
     loops = [Program(str(i), ENDLESS, ("1",)) if i % 20 == 0 else program for i, program in enumerate(crux)]
@@ -107,18 +106,18 @@ def bench_verifier(workers: int, size: int, repeats: int, memory_tasks: int) -> 
 
 
 def check_ok(verifier: Sandbox, programs: list[Program]) -> None:
-    """Run programs, and refuse to time a verifier that does not work."""
+    """Run programs; raise if the verifier does not accept them all."""
     verdicts = [result.verdict for result in verifier.run(programs)]
     if verdicts.count("ok") < 0.9 * len(programs):
         raise SystemExit(f"only {verdicts.count('ok')} of {len(programs)} programs were ok")
 
 
 def none_of(values: object) -> None:
-    """Throw values away."""
+    """Discard values."""
 
 
 def bench_memory(verifier: Sandbox, count: int) -> dict[str, float]:
-    """Resident memory of judge and zygotes after 1 % and after all of ``count`` tasks."""
+    """Measure the resident memory of judge and zygotes after 1 % and after all of ``count`` tasks."""
 
     def run(first: int, last: int) -> float:
         for start in range(first, last, 1_000):
@@ -130,14 +129,14 @@ def bench_memory(verifier: Sandbox, count: int) -> dict[str, float]:
 
 
 def bench_subprocess(programs: list[Program], flags: tuple[str, ...]) -> None:
-    """A fresh interpreter for each program."""
+    """Run each program in a fresh interpreter."""
     for program in programs:
         source = f"{program.code}\nprint(repr(f({program.inputs[0]})))"
         subprocess.run([sys.executable, *flags, "-c", source], capture_output=True)
 
 
 def bench_exec(programs: list[Program]) -> None:
-    """No isolation: text and answer evaluated in this very process."""
+    """Evaluate program and answer in this process, without isolation."""
     for program in programs:
         namespace: dict[str, object] = {}
         exec(program.code, namespace)
@@ -145,7 +144,7 @@ def bench_exec(programs: list[Program]) -> None:
 
 
 def bench_monty(programs: list[Program], workers: int) -> bool:
-    """``pydantic-monty``, an interpreter of a Python subset in Rust. Returns whether it is installed."""
+    """Run with ``pydantic-monty``, an interpreter of a Python subset in Rust. Returns whether it is installed."""
     try:
         import pydantic_monty
     except ImportError:
@@ -158,7 +157,7 @@ def bench_monty(programs: list[Program], workers: int) -> bool:
 
 
 def bench_baselines(workers: int, size: int, repeats: int) -> dict[str, float]:
-    """What others do, on trivial programs."""
+    """Measure the baselines on trivial programs."""
     few = [Program(str(i), TRIVIAL.format(i), ("3",)) for i in range(max(5, size // 20))]
     many = [Program(str(i), TRIVIAL.format(i), ("3",)) for i in range(size)]
     found = {
@@ -172,7 +171,7 @@ def bench_baselines(workers: int, size: int, repeats: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Measure, print the table, print the figures as one line of JSON."""
+    """Measure and print the table, then the results as one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, default=2, help="programs at a time")
     parser.add_argument("--size", type=int, default=400, help="programs a round")

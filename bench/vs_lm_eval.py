@@ -1,7 +1,7 @@
-"""The same items through lm-eval: its chat template, `generate` and end strings against our sampler, with one judge.
+"""The same items through lm-eval: its chat template, `generate` and stop strings against our sampler, with one grader.
 
-Both ask with the same words, greedily, and both texts are read and graded by redqueen, so that what differs is what
-the two make of the prompt. Prints a table and, as its last line, JSON. Needs lm-eval (extra: compare).
+Both use the same prompts, greedily, and redqueen reads and grades both texts, so that only chat template and sampling
+differ. Prints a table and, as its last line, JSON. Needs lm-eval (extra: compare).
 
     python bench/vs_lm_eval.py MODEL_FOLDER --suite gsm8k --data gsm8k.jsonl [--limit 20] [--tokens 256]
 """
@@ -70,7 +70,7 @@ def main() -> None:
         gc.collect()
         rows = [{"prompt": prompt_for(q, form)} for q, form in posed]
         texts = texts_of_lm_eval(options.model, rows, stops, options.tokens, chat)
-        lengths = [len(tokenizer.encode(text, add_special_tokens=False)) for text in texts]  # lm-eval tells no end
+        lengths = [len(tokenizer.encode(text, add_special_tokens=False)) for text in texts]  # lm-eval reports no end
         read = zip(posed, texts, lengths, strict=True)
         theirs = judge.grade([(q, read_answer(q, form, text, n < options.tokens)) for (q, form), text, n in read])
     ours = [answer.grade for answer in answers]

@@ -1,9 +1,9 @@
-"""The engine against PEFT and Hugging Face's ``generate``, on one base, in one run with the same threads.
+"""The engine compared with PEFT and Hugging Face's ``generate``, on one base, in one run with the same threads.
 
-Eight adapters with the same factors on both sides. Decoding: the engine; PEFT's mixed batch (``adapter_names``); PEFT
-adapter by adapter (``set_adapter``); ``generate`` of the bare base. Training on what was decoded, with one loss and
+Both sides have eight adapters with the same factors. Decoding: the engine; PEFT's mixed batch (``adapter_names``); PEFT
+adapter by adapter (``set_adapter``); ``generate`` of the bare base. Training on the decoded texts with one loss and
 optimiser: the engine; the ``set_adapter`` loop; the mixed batch (in eval mode: PEFT refuses it in train mode). Results
-are compared in fp32, then times are taken in ``--precision``. Prints a table and, as its last line, JSON.
+are compared in fp32; times are measured in ``--precision``. Prints a table and, as its last line, JSON.
 
     python bench/vs_peft.py [--base embedded] [--repeats 5] [--threads 2] [--precision fp32]
 """
@@ -53,7 +53,7 @@ class Setting:
 
 
 def build(options: argparse.Namespace, precision: Precision) -> Setting:
-    """Make the engine and its rivals, all with the same weights and factors."""
+    """Make the engine and the models to compare with, all with the same weights and factors."""
     alpha = 2.0 * options.rank
     bank = AdapterBank(freeze(load_model(options.base), precision=precision), options.members, options.rank, alpha)
     generator = torch.Generator().manual_seed(0)
@@ -103,7 +103,7 @@ def as_peft(model: PreTrainedModel, bank: AdapterBank) -> PeftModel:
 
 
 def decode_ours(s: Setting) -> list[list[Completion]]:
-    """Every prompt, ``attempts`` times, greedily."""
+    """Decode every prompt ``attempts`` times, greedily, with the engine."""
     return s.sampler.sample(requests_of(s))
 
 
@@ -115,7 +115,7 @@ def requests_of(s: Setting) -> list[Request]:
 
 
 def generate(s: Setting, model: torch.nn.Module, prompts: Tensor, adapters: Sequence[str] | None = None) -> Tensor:
-    """Decode with the library's own loop, each prompt ``attempts`` times; return the new tokens."""
+    """Decode with the library's ``generate``, each prompt ``attempts`` times; return the new tokens."""
     rows = prompts.repeat_interleave(s.options.attempts, dim=0)
     extra = {} if adapters is None else {"adapter_names": [a for a in adapters for _ in range(s.options.attempts)]}
     model.eval()
@@ -133,12 +133,12 @@ def generate(s: Setting, model: torch.nn.Module, prompts: Tensor, adapters: Sequ
 
 
 def decode_mixed(s: Setting) -> Tensor:
-    """PEFT's mixed batch."""
+    """Decode with PEFT's mixed batch."""
     return generate(s, s.peft, s.prompts, [f"m{owner}" for owner in s.owners])
 
 
 def decode_loop(s: Setting) -> None:
-    """PEFT, one adapter after the other."""
+    """Decode with PEFT, one adapter after the other."""
     for slot in range(s.bank.num_members):
         s.peft.set_adapter(f"m{slot}")
         generate(s, s.peft, s.prompts[[i for i, owner in enumerate(s.owners) if owner == slot]])
@@ -152,7 +152,7 @@ def advantages_of(s: Setting) -> tuple[float, ...]:
 
 
 def rollouts_of(s: Setting, groups: Sequence[Sequence[Completion]]) -> list[Rollout]:
-    """Give each attempt a sign; attempts of one prompt must differ, so each is rotated by its number."""
+    """Give each attempt an advantage of +-1; attempts of one prompt must differ, so each is rotated by its number."""
     result = []
     for request, group in zip(requests_of(s), groups, strict=True):
         turned = [
@@ -163,7 +163,7 @@ def rollouts_of(s: Setting, groups: Sequence[Sequence[Completion]]) -> list[Roll
 
 
 def peft_loss(s: Setting, rollouts: Sequence[Rollout], adapters: Sequence[str] | None = None) -> Tensor:
-    """The engine's loss on prompt + completion rows, every row with its prompt; the mean over each member's tokens."""
+    """Return the engine's loss, the mean over each member's tokens, on rows of prompt + completion."""
     rows = torch.tensor([r.prompt + c.tokens for r in rollouts for c in r.completions])
     start = s.options.prompt_tokens
     share = s.bank.num_members if adapters is not None else 1
@@ -177,7 +177,7 @@ def peft_loss(s: Setting, rollouts: Sequence[Rollout], adapters: Sequence[str] |
 
 
 def train_loop(s: Setting, rollouts: Sequence[Rollout], optimiser: torch.optim.Optimizer) -> None:
-    """One step of every adapter, one after the other."""
+    """Train one step of every adapter, one after the other."""
     s.peft.train()
     for slot in range(s.bank.num_members):
         s.peft.set_adapter(f"m{slot}")
@@ -186,7 +186,7 @@ def train_loop(s: Setting, rollouts: Sequence[Rollout], optimiser: torch.optim.O
 
 
 def train_mixed(s: Setting, rollouts: Sequence[Rollout], optimiser: torch.optim.Optimizer) -> None:
-    """One step of every adapter in mixed batches of as many tokens as the engine's."""
+    """Train one step of every adapter in mixed batches with as many tokens as the engine's."""
     s.peft.eval()
     for _, parameter in adapter_parameters(s.peft):
         parameter.requires_grad_()
@@ -200,7 +200,7 @@ def train_mixed(s: Setting, rollouts: Sequence[Rollout], optimiser: torch.optim.
 
 
 def finish(s: Setting, optimiser: torch.optim.Optimizer) -> None:
-    """Clip each adapter's gradient on its own and step."""
+    """Clip each adapter's gradient separately and step."""
     for slot in range(s.bank.num_members):
         own = [p for name, p in adapter_parameters(s.peft) if f".m{slot}." in name]
         torch.nn.utils.clip_grad_norm_(own, 1.0)
@@ -216,7 +216,7 @@ def adapter_parameters(model: PeftModel) -> list[tuple[str, torch.nn.Parameter]]
 
 
 def differences(s: Setting) -> dict[str, float]:
-    """Largest differences between both sides in fp32: of log-probabilities, and of gradients relative to their norm."""
+    """Return the largest fp32 differences of log-probabilities, and of gradients relative to their norm."""
     names = [f"m{owner}" for owner in s.owners]
     with torch.no_grad():
         theirs = s.peft(input_ids=s.prompts, adapter_names=names).logits.log_softmax(-1)
@@ -260,7 +260,7 @@ def main() -> None:
     parser.add_argument("--prompt-tokens", type=int, default=128)
     parser.add_argument("--new-tokens", type=int, default=32)
     parser.add_argument(
-        "--micro-batch-tokens", type=int, default=8192, help="of one pass in training; 2048 holds SmolLM2 in 24 GB"
+        "--micro-batch-tokens", type=int, default=8192, help="tokens of one pass; with 2048 SmolLM2 fits in 24 GB"
     )
     options = parser.parse_args()
     warnings.filterwarnings("ignore")

@@ -1,9 +1,9 @@
-"""A whole step against TRL's ``GRPOTrainer`` with a LoRA: the same base, prompts, lengths, threads and precision.
+"""A whole step compared with TRL's ``GRPOTrainer`` with a LoRA: same base, prompts, lengths, threads and precision.
 
 Eight prompts of exactly 160 tokens, six attempts of exactly 96 tokens each, one update. TRL samples with the library's
 ``generate`` and trains one adapter; the engine does so with one member and, for the same number of attempts, with four.
-Rewards are worthless and cheap on both sides, each side has a process of its own, and both keep freed memory as a run
-does. Prints a table and, as its last line, JSON.
+Rewards are arbitrary and cheap on both sides, each side has its own process, and both keep freed memory as a run does.
+Prints a table and, as its last line, JSON.
 
     python bench/vs_trl.py [--base models/smollm2-135m-instruct] [--new-tokens 96] [--threads 2]
 """
@@ -64,7 +64,7 @@ T = TypeVar("T")
 
 
 def prompts_of(tokenizer: PreTrainedTokenizerBase, options: argparse.Namespace) -> list[str]:
-    """Return texts of exactly ``prompt_tokens`` tokens, unlike each other from the first words on."""
+    """Return texts of exactly ``prompt_tokens`` tokens that differ from the first words on."""
     rng, found = random.Random(0), []
     for _ in range(TRIES):
         words: list[str] = []
@@ -78,7 +78,7 @@ def prompts_of(tokenizer: PreTrainedTokenizerBase, options: argparse.Namespace) 
 
 
 class Clock(TrainerCallback):
-    """Takes the time of each step of the trainer, sampling included."""
+    """Measures the time of each step of the trainer, sampling included."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -92,7 +92,7 @@ class Clock(TrainerCallback):
 
 
 def theirs(prompts: list[str], tokenizer: PreTrainedTokenizerBase, options: argparse.Namespace) -> list[float]:
-    """Return the seconds of each step of ``GRPOTrainer``, the first to warm up."""
+    """Return the seconds of each step of ``GRPOTrainer`` after a warm-up step."""
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:
         trainer = trl.GRPOTrainer(
@@ -126,8 +126,8 @@ def theirs(prompts: list[str], tokenizer: PreTrainedTokenizerBase, options: argp
     return clock.seconds[1:]
 
 
-def apart(side: Callable[..., T], *given: Any) -> T:
-    """Call ``side`` in a process of its own, so that none runs in the memory that another has left."""
+def in_own_process(side: Callable[..., T], *given: Any) -> T:
+    """Call ``side`` in a separate process, so that its memory does not depend on earlier calls."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(_prepared, side, *given).result()
 
@@ -143,7 +143,7 @@ def _prepared(side: Callable[..., T], *given: Any) -> T:
 def ours(
     prompts: list[str], tokenizer: PreTrainedTokenizerBase, num_members: int, options: argparse.Namespace
 ) -> tuple[list[float], list[float]]:
-    """Return the seconds of sampling and of learning in each step, the first left out."""
+    """Return the seconds of sampling and of learning in each step except the first."""
     bank = AdapterBank(
         freeze(load_model(options.base), precision=choose_precision("auto", "cpu")),
         num_members,
@@ -166,7 +166,7 @@ def ours(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base", default="models/smollm2-135m-instruct", help="as model.base of a config")
-    parser.add_argument("--steps", type=int, default=3, help="steps that count, after one to warm up")
+    parser.add_argument("--steps", type=int, default=3, help="measured steps, after one warm-up step")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rank", type=int, default=16)
     parser.add_argument("--prompts", type=int, default=8)
@@ -176,11 +176,11 @@ def main() -> None:
     options = parser.parse_args()
     tokenizer = AutoTokenizer.from_pretrained(model_source(options.base))
     prompts = prompts_of(tokenizer, options)
-    whole = statistics.median(apart(theirs, prompts, tokenizer, options))
+    whole = statistics.median(in_own_process(theirs, prompts, tokenizer, options))
     rows: list[list[object]] = [["TRL, one adapter", "", "", whole, 1.0]]
     ratios = {}
     for num_members in (1, 4):
-        sampling, learning = apart(ours, prompts, tokenizer, num_members, options)
+        sampling, learning = in_own_process(ours, prompts, tokenizer, num_members, options)
         step = statistics.median(a + b for a, b in zip(sampling, learning, strict=True))
         ratios[num_members] = whole / step
         who = f"redqueen, {num_members} member{'s' * (num_members > 1)}"
