@@ -1,7 +1,7 @@
 """The training corpus: generated problems and lessons in every format of self-play.
 
-Solvers are taught equally many direct and thinking answers. Which of the two is the habit is set by the loss weight of
-the first token alone (``Stage.think_frac``).
+Direct and thinking answers are equally frequent. The loss weight of their first token alone sets how often the model
+thinks (``Stage.think_frac``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SEED_FRAC = 0.06
 NUM_SHOWN = 5
 IDENTITY = "def f(x):\n    return x"
 ROW_FILL = 0.96
-"""Share of the rows' tokens that first fit fills."""
+"""Share of the rows' tokens that first-fit packing fills."""
 _MARK = re.compile("|".join(map(re.escape, MARKS)))
 
 
@@ -72,7 +72,7 @@ class Author:
         return result
 
     def solving(self, problem: Problem) -> Lesson:
-        """Deduction and abduction on one program: direct and thinking branches behind the shared program."""
+        """Return deduction and abduction on one program: direct and thinking completions of the same prompt."""
         order = self.rng.sample(range(len(problem.inputs)), len(problem.inputs))
         branches = [self._deduce(problem, order[at], think) for at, think in enumerate((False, False, True, True))]
         branches += [self._abduce(problem, order[4], False), self._abduce(problem, order[5], True)]
@@ -96,7 +96,7 @@ class Author:
         segments = [asked, self._opening()]
         wrong = self.wrong_guess(problem, run.result) if self.rng.random() < 0.5 else None
         if wrong is not None:
-            # A wrong guess is shown, not taught: only its trace and the verdict on it have a loss weight.
+            # A wrong guess has loss weight 0; only its trace and its verdict are trained on.
             segments += [(wrong[0], 0.0), (f"|{wrong[1]}!", 1.0)]
         return *segments, (f"{right}|{run.trace}{END_THINK}", 1.0), answer
 
@@ -111,14 +111,14 @@ class Author:
         return (text, run.trace) if run is not None and run.result != target else None
 
     def induction(self, problem: Problem) -> Lesson:
-        """Shown pairs and a hint (left out at times) to the program."""
+        """Return a lesson from pairs and a hint (sometimes left out) to the program."""
         hint = problem.message if self.rng.random() < HINT_FRAC else ""
         shown = list(zip(problem.inputs, problem.runs, strict=True))[:NUM_SHOWN]
         pairs = "".join(f"{IN}{text}{OUT}{run.result}" for text, run in shown)
         return Lesson(f"{BOS}{MSG}{hint}{pairs}{ANSWER['code_f']}", (((problem.code + EOS, 1.0),),))
 
     def proposal(self, problem: Problem) -> Lesson:
-        """References of about the same level, then a new program with an input that works."""
+        """Return a lesson with references of about the same level, then a new program with a valid input."""
         r = self.rng
         references = []
         for _ in range(r.choices((1, 2, 3), (2, 5, 1))[0]):
@@ -135,16 +135,16 @@ class Author:
         return Lesson(BOS, (tuple(segments),))
 
     def input_proposal(self, problem: Problem) -> Lesson:
-        """A given program to a hint and inputs."""
+        """Return a lesson from a given program to a hint and inputs."""
         inputs = "".join(IN + text for text in problem.inputs)
         return Lesson(f"{BOS}{problem.code}{NEW['code_f']}", (((f"{problem.message}{inputs}{EOS}", PROGRAM_WEIGHT),),))
 
     def _opening(self) -> Segment:
-        # Direct and thinking branches are equally many: weights in the ratio h : 1-h make the habit h.
+        # Direct and thinking answers are equally frequent, so weights h : 1-h give thinking with probability h.
         return THINK, min(1.0, self.stage.think_frac / (1 - self.stage.think_frac))
 
     def _at_once(self, text: str) -> tuple[Segment, ...]:
-        """Split off the first token of a direct answer, whose weight is that of the choice not to think."""
+        """Split off the first token of a direct answer; its weight sets the probability of not thinking."""
         first = pieces_of(text)[0]
         weight = min(1.0, (1 - self.stage.think_frac) / self.stage.think_frac)
         return (first, weight), (text.removeprefix(first), 1.0)

@@ -1,4 +1,4 @@
-"""A function while it is written: the variables in scope with their types, and random small arguments of each type."""
+"""A partly written function: the variables in scope with their types, and random small arguments of each type."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _write_text(rng: Random) -> str:
 
 @dataclass
 class Scope:
-    """The variables in reach and their types; ``fresh`` are those not read yet (preferred, so little code is dead)."""
+    """The variables in scope and their types; ``fresh`` are those not read yet (preferred, so little code is dead)."""
 
     types: dict[str, Type] = field(default_factory=dict)
     fresh: list[str] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Scope:
 
 
 class Draft:
-    """A function that is being written: its level and the variables in reach. All choices come from ``rng``."""
+    """A partly written function: its level and the variables in scope. All choices come from ``rng``."""
 
     def __init__(self, rng: Random, level: int) -> None:
         self.rng = rng
@@ -86,12 +86,12 @@ class Draft:
         return name
 
     def new_name(self, type_: Type) -> str:
-        """Return a name for a variable of this type, one that is not in use while there is one."""
+        """Return a name for a variable of this type, an unused one if there is one."""
         free = [n for n in NAMES[type_] if n not in self.scope.types]
         return self.rng.choice(free[:4] if free else list(NAMES[type_][:1]))
 
     def declare(self, name: str, type_: Type, fresh: bool = True) -> str:
-        """Bring a variable into reach; return its name. ``fresh``: not read yet."""
+        """Bring a variable into scope; return its name. ``fresh``: not read yet."""
         self.scope.types[name] = type_
         if fresh and name not in self.scope.fresh:
             self.scope.fresh.append(name)

@@ -1,6 +1,6 @@
-"""Everyday Python over words, lists and dictionaries, grown from patterns: the second world of programs.
+"""Everyday Python over words, lists and dictionaries, built from patterns: the second world of programs.
 
-The basic world (``programs.py``) composes operations evenly. This one composes idioms: split and join, counting in a
+The basic world (``programs.py``) composes single operations. This one composes idioms: split and join, counting in a
 dict, two pointers, guards, helpers. The patterns are in ``everyday_patterns.py``; this module fills their holes.
 """
 
@@ -72,7 +72,7 @@ def write_word(rng: Random) -> str:
 
 
 def write_short_text(rng: Random) -> str:
-    """Return one to four letters, at times with a digit."""
+    """Return one to four letters, sometimes with a digit."""
     roll = rng.random()
     if roll < 0.3:
         return rng.choice("abcdefghiklmnoprstuxyz")
@@ -124,18 +124,18 @@ _HOLE = re.compile(r"<([+=]?)([a-zA-Z])(\d?)>|@([a-z]+)")
 
 
 class NoFit(Exception):
-    """No variable in reach fits a hole."""
+    """No variable in scope fits a hole."""
 
 
 class EverydayDraft(Draft):
-    """A function that is being written, with the names of this world."""
+    """A partly written function, with the names of this world."""
 
     def new_name(self, type_: Type) -> str:
         """Return a name that is not in use."""
         return self.unused(NAMES[type_])
 
     def unused(self, names: tuple[str, ...]) -> str:
-        """Return one of these names that is not in use, the first ones more often. Raises NoFit when all are."""
+        """Return an unused one of these names, the first ones more often. Raises NoFit when all are in use."""
         free = [n for n in names if n not in self.scope.types]
         if not free:
             raise NoFit
@@ -143,7 +143,7 @@ class EverydayDraft(Draft):
 
 
 class Phrase:
-    """One pattern while it is filled. ``bound`` maps a hole to its text; ``new`` and ``changed`` to variables."""
+    """One partly filled pattern. ``bound`` maps a hole to its text; ``new`` and ``changed`` map holes to variables."""
 
     def __init__(self, draft: EverydayDraft, bound: dict[str, str] | None = None) -> None:
         self.draft = draft
@@ -220,13 +220,13 @@ class Phrase:
         return attempt(self.draft, EXPRESSIONS[rule], Phrase(self.draft), depth - 1)
 
     def settle(self) -> None:
-        """Bring what the phrase has bound into reach."""
+        """Bring the phrase's new variables into scope."""
         for name, type_ in {**self.changed, **self.new}.items():
             self.draft.declare(name, type_)
 
 
 def attempt(draft: EverydayDraft, patterns: tuple[str, ...], phrase: Phrase, depth: int = 1) -> str:
-    """Fill one of the patterns that fits. Raises NoFit when none of a few draws does."""
+    """Fill a pattern that fits. Raises NoFit when none of a few random patterns does."""
     before, fresh = dict(phrase.bound), list(draft.scope.fresh)
     for _ in range(12):
         try:
@@ -294,7 +294,7 @@ def _statement(draft: EverydayDraft, patterns: tuple[str, ...]) -> str:
 
 
 def _result(draft: EverydayDraft) -> str:
-    """Return what stands after ``return``: mostly a variable not read yet, or an expression of its type."""
+    """Return the expression after ``return``: mostly a variable not read yet, or an expression of its type."""
     r = draft.rng
     fresh = [v for v in draft.scope.fresh if v in draft.scope.types]
     if r.random() < 0.2:

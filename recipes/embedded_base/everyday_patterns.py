@@ -1,11 +1,11 @@
-"""The phrases of the everyday world: patterns of Python as people write it, with holes for what varies.
+"""The patterns of the everyday world: common Python idioms with holes.
 
 ``<s>`` is a variable of a type (s str, w list of str, x list of int, d dict of str to int, n int, b bool, t tuple), the
-same wherever it stands in the pattern; ``<s2>`` is another one, ``<+s>`` a new one, ``<=s>`` one that is changed.
+same everywhere in the pattern; ``<s2>`` is another one, ``<+s>`` a new one, ``<=s>`` one that is changed.
 Loop variables are ``<c>`` (a character), ``<e>`` (a word), ``<v>`` (a number), ``<i>`` and ``<j>`` (indices), ``<k>``
-and ``<q>`` (a key and its value). ``<L>`` is a letter, ``<A>`` a short text, ``<P>`` a punctuation mark, ``<S>`` what
-separates words, ``<N>`` and ``<M>`` a small and a larger number. ``{a|b}`` is one of its parts. ``@s`` is an expression
-of type str, ``@ctest`` a test of the ``<c>`` of the pattern it stands in (see ``FRAGMENTS``).
+and ``<q>`` (a key and its value). ``<L>`` is a letter, ``<A>`` a short text, ``<P>`` a punctuation mark, ``<S>`` a
+separator of words, ``<N>`` and ``<M>`` a small and a larger number. ``{a|b}`` is one of its parts. ``@s`` is an
+expression of type str, ``@ctest`` a test of the ``<c>`` of its pattern (see ``FRAGMENTS``).
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ FINALS = (
     "<n>, <n2>",
     "[<n>, <n2>]",
 )
-"""Results that are of no type that a variable has."""
+"""Results whose type no variable has."""
 
 FRAGMENTS: dict[str, tuple[str, ...]] = {
     "ctest": (
@@ -206,7 +206,7 @@ FRAGMENTS: dict[str, tuple[str, ...]] = {
     "eout": ("<e>", "<e>.upper()", "<e>.title()", "<e>[::-1]", "<e>[0]", "<e>[:<N>]", "<e> + <P>", "<e>.strip(<P>)"),
     "vout": ("<v>", "<v> * <N>", "<v> + <N>", "<v> - <N>", "<v> % <N>", "<v> ** 2", "abs(<v>)"),
 }
-"""Parts of a loop: they share the loop variables of the pattern they stand in."""
+"""Parts of a loop, which share the loop variables of the pattern around them."""
 
 UPDATES = (
     "<=s> = {<=s>|<=s>.{lower|upper|strip|title}()|<=s>[1:]|<=s>[:-1]|<=s>[::-1]} + {<A>|<L>|<P>}",
@@ -306,7 +306,7 @@ LOOPS = (
     "        <+s> = ''\n    else:\n        <+s> += <c>\n<+w>.append(<+s>)",
     "for <v> in {list(<=x>)|<=x>[:]}:\n    if @vtest:\n        <=x>.remove(<v>)",
 )
-"""Loops; what is new in them is left as a variable."""
+"""Loops; new variables stay in scope."""
 
 SINGLE = (
     "<+n> = <s>.{find|rfind}({<L>|<S>})\nif <+n> {!= -1|> 0|>= 0}:\n    <=s> = <=s>[{:<+n>|<+n>:|<+n> + 1:}]",
@@ -348,7 +348,7 @@ ENDINGS = (
     "if {<A>|<L>|<s>} in <d>:\n    return <d>[{<A>|<L>|<s>}]\nreturn {None|0|len(<d>)}",
     "for <v> in <x>:\n    if <v> == {<n>|<N>}:\n        break\n    <n> += <v>\nreturn <n>",
 )
-"""Ways to end that return from several places."""
+"""Endings that return from several places."""
 
 HELPERS: tuple[tuple[str, str, str], ...] = (
     ("s", "s", "def g(w):\n    return w[{0|-1}].upper() + w[{1:|:-1}]"),
@@ -361,7 +361,7 @@ HELPERS: tuple[tuple[str, str, str], ...] = (
     ("n", "b", "def check(n):\n    return n {> <M>|% 2 == 0|% 3 != 0|< <N>}"),
     ("x", "n", "def g(xs):\n    return {max(xs) - min(xs)|sum(xs) // len(xs)|xs[0] + xs[-1]}"),
 )  # fmt: skip
-"""Helpers before ``f``: the letters of what they take and give, and their text."""
+"""Helpers before ``f``: the letters of their argument and result types, and their text."""
 
 HELPER_USES: dict[str, tuple[str, ...]] = {
     "ss": ("<+s> = HELPER(<s>)", "<+w> = [HELPER(<e>) for <e> in <w> if <e>]", "<+w> = list(map(HELPER, <s>.split()))",

@@ -1,7 +1,7 @@
-"""Exercises drawn at random, with their answer and the steps of a calculation that leads to it.
+"""Random exercises with their answer and the steps of the calculation.
 
-They are what the embedded base is taught, and what the frozen suite is drawn from. Steps are small: one operation on
-small numbers each, written so that every number of a step stands in the statement or in the step before.
+They are for the lessons of the embedded base and the frozen suite. Steps are small: one operation on small numbers
+each, written so that every number of a step occurs in the statement or in the previous step.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from redqueen.domains.maths.language import normal_form
 
 LEVELS = (1, 2, 3)
 HELD_OUT_SHARE = 16
-"""One normal form in so many is never taught: the frozen suite is drawn from these (ours)."""
+"""One normal form in this many is held out of all lessons, for the frozen suite (ours)."""
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """A statement with its answer and the steps to it; ``text`` tells it in words ("": it is not told)."""
+    """A formal statement with its answer and the steps to it; ``text`` states it in words ("": formal only)."""
 
     code: str
     answer: str
@@ -31,21 +31,21 @@ class Exercise:
 
 
 def is_held_out(code: str) -> bool:
-    """Tell whether a statement belongs to the share that lessons never show, whatever its names and order.
+    """Return whether a statement belongs to the held-out share, independently of its names and order.
 
-    But for the order of two ranges of a search, which says what the names are numbered by: twelve of the 3,200 items of
-    the suite stand in lessons so.
+    Exception: the order of two ranges of a search matters, because names are numbered by it. So twelve of the 3,200
+    items of the suite are in lessons in another order.
     """
     return crc32(normal_form(code).encode()) % HELD_OUT_SHARE == 0
 
 
 def shown(value: int | Fraction) -> str:
-    """Write a number as answers have it: ``-3``, ``5/2``."""
+    """Write a number as in answers: ``-3``, ``5/2``."""
     return str(Fraction(value))
 
 
 def plus(term: str, number: int) -> str:
-    """Write ``term + 3`` or ``term - 3``, or the term alone."""
+    """Write ``term + 3``, ``term - 3`` or only the term."""
     return f"{term} {'-' if number < 0 else '+'} {abs(number)}" if number else term
 
 
@@ -71,7 +71,7 @@ def running(terms: Iterable[tuple[int, int]], add: Callable[[int, int], int], st
 
 
 def numbered(hits: Iterable[object]) -> str:
-    """Write what is counted with its number: ``1 3, 2 6, 3 9``."""
+    """Write the counted values, each with its number: ``1 3, 2 6, 3 9``."""
     return ", ".join(f"{number} {hit}" for number, hit in enumerate(hits, start=1)) or "0"
 
 
@@ -113,7 +113,7 @@ def sum_and_difference(s: int, d: int, asked: str) -> str:
 
 
 def cramer(first: tuple[int, int, int], second: tuple[int, int, int], asked: str) -> str:
-    """The steps of ``a*x + b*y = c`` twice: the determinant, that of the asked unknown, and their quotient."""
+    """The steps for two equations ``a*x + b*y = c``: both determinants (Cramer's rule) and their quotient."""
     (a, b, c), (d, e, f) = first, second
     below = a * e - d * b
     above, (p, q, s, t) = (c * e - f * b, (c, e, f, b)) if asked == "x" else (a * f - d * c, (a, f, d, c))
@@ -311,7 +311,7 @@ def sequence(r: Random, level: int) -> Exercise:
 
 
 def arithmetic(r: Random, level: int) -> Exercise:
-    """Numbers with signs between them."""
+    """An expression of numbers and operators."""
     a, c = r.randint(2, 6 + 6 * level), r.randint(2, 6 + 6 * level)
     b, d = r.randint(2, 9), r.randint(2, 9)
     if level == 1:
@@ -331,7 +331,7 @@ FAMILIES: tuple[Callable[[Random, int], Exercise], ...] = (
 
 
 def draw(r: Random, level: int, held_out: bool = False) -> Exercise:
-    """Draw one formal exercise, from the share that is held out or from the rest."""
+    """Draw one formal exercise from the training or the held-out share."""
     while True:
         exercise = r.choice(FAMILIES)(r, level)
         if is_held_out(exercise.code) == held_out:

@@ -1,4 +1,4 @@
-"""Write expressions of every type over the variables in reach. ``depth`` bounds how deeply they are nested."""
+"""Write expressions of every type over the variables in scope. ``depth`` bounds their nesting."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Lemmas drawn by chance with a proof of each: what the embedded base is taught, and the frozen suite.
+"""Random lemmas with a proof each, for the lessons of the embedded base and the frozen suite.
 
-Most grow backwards from a goal: a rule that gives it, then its premises, until they are taken as hypotheses. Others are
-theorems without hypotheses, put together forwards from the axioms by the most general unifier.
+Most are built backwards from a goal: a rule that gives it, then its premises, until they are taken as hypotheses. The
+others are theorems without hypotheses, built forwards from the axioms by the most general unifier.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from redqueen_proofs.normal import normal_form
 THEOREM_FRAC = 0.2
 NUM_STEPS, STEP_WEIGHTS = (1, 2, 3, 4, 5), (2, 5, 6, 5, 3)
 MAX_SIZE, MAX_LINES = 11, 12
-"""Largest goal or hypothesis, and most lines, of a lemma that is taught; theorems and steps may be larger (ours)."""
+"""Largest goal or hypothesis, and most lines, of a drawn lemma; theorems and steps may be larger (ours)."""
 MAX_LINE_SIZE = 15
 HELD_OUT_SHARE = 16
-"""One lemma in so many is held out of every lesson, by the digest of its normal form (ours)."""
+"""One lemma in this many is held out of all lessons, by the digest of its normal form (ours)."""
 _WEIGHTS = {"mp": 5, "syl": 5, "mpd": 3, "wk": 3, "com": 2, "red": 1, "con": 4, "ctr": 3, "mt": 3, "dne": 1, "dni": 3}
 _AXIOMS = ("ax1", "ax2", "ax3", "id", "efq")
 
@@ -35,7 +35,7 @@ class Drawn:
 
 
 def draw(rng: Random, held_out: bool = False) -> Drawn:
-    """Draw one lemma from the share that lessons may show, or from the one that is held out of them."""
+    """Draw one lemma from the training share or, with ``held_out``, from the held-out share."""
     while True:
         found = _theorem(rng) if rng.random() < THEOREM_FRAC else _entailment(rng)
         if found is not None and is_held_out(found.lemma) == held_out:
@@ -43,7 +43,7 @@ def draw(rng: Random, held_out: bool = False) -> Drawn:
 
 
 def is_held_out(lemma: Lemma) -> bool:
-    """Return whether a lemma belongs to the share that no lesson shows: the frozen suite is drawn from it alone."""
+    """Return whether a lemma belongs to the held-out share, from which only the frozen suite is drawn."""
     return hashlib.sha256(normal_form(lemma).encode()).digest()[0] % HELD_OUT_SHARE == 0
 
 
@@ -67,7 +67,7 @@ def _entailment(rng: Random) -> Drawn | None:
     if rng.random() < 0.3:
         other: Formula = (">", _small(rng, names), _small(rng, names))
         hypotheses += [other] if other not in hypotheses else []
-    if goal in hypotheses or len(hypotheses) > 6 or (any(map(_says_nothing, hypotheses)) and rng.random() < 0.9):
+    if goal in hypotheses or len(hypotheses) > 6 or (any(map(_is_trivial, hypotheses)) and rng.random() < 0.9):
         return None
     rng.shuffle(hypotheses)
     steps: list[Step] = []
@@ -75,7 +75,7 @@ def _entailment(rng: Random) -> Drawn | None:
     return _finished(Lemma(tuple(hypotheses), goal), steps)
 
 
-def _says_nothing(formula: Formula) -> bool:
+def _is_trivial(formula: Formula) -> bool:
     return formula[0] == ">" and formula[1] == formula[2]
 
 
@@ -88,7 +88,7 @@ def _finished(lemma: Lemma, steps: list[Step]) -> Drawn | None:
         return None
     if max(size(line.formula) for line in lines) > MAX_LINE_SIZE:
         return None
-    if any(line.formula == lemma.goal for line in lines[:-1]):  # what comes after it is needless
+    if any(line.formula == lemma.goal for line in lines[:-1]):  # the lines after it are not needed
         return None
     return Drawn(lemma, tuple(steps), tuple(lines))
 
@@ -102,7 +102,7 @@ def _small(rng: Random, names: str) -> Formula:
 
 
 def _grow(rng: Random, goal: Formula, names: str, num_steps: int) -> _Node | None:
-    """Return a proof of the goal of about so many steps, whose leaves are hypotheses; None when it grows too long."""
+    """Return a proof of the goal in about ``num_steps`` steps, with hypotheses as leaves; None if it gets too long."""
     if size(goal) > MAX_SIZE:
         return None
     if num_steps == 0:
@@ -124,7 +124,7 @@ def _grow(rng: Random, goal: Formula, names: str, num_steps: int) -> _Node | Non
 
 
 def _ways(rng: Random, goal: Formula, names: str) -> dict[str, tuple[Formula, ...]]:
-    """Return the premises by the rules that give the goal; what a rule leaves open is a small formula."""
+    """Return, by rule, premises that give the goal; free letters of a rule become a small random formula."""
     some = _small(rng, names)
     ways: dict[str, tuple[Formula, ...]] = {"mp": (some, (">", some, goal))}
     if isinstance(goal, str):
@@ -162,7 +162,7 @@ def _collect(node: _Node, hypotheses: list[Formula]) -> None:
 
 
 def _write(node: _Node, places: dict[Formula, int], steps: list[Step]) -> int:
-    """Append the steps of a tree, those of a formula once; return the number of its line."""
+    """Append the steps of a tree, each formula once; return the line number of its root."""
     if node.formula in places:
         return places[node.formula]
     uses = tuple(_write(premise, places, steps) for premise in node.premises)
@@ -194,15 +194,15 @@ def _theorem(rng: Random) -> Drawn | None:
     names = sorted(letters(goal))
     if len(names) > 4:
         return None
-    if rng.random() < 0.7:  # an instance of it, and other letters
+    if rng.random() < 0.7:  # an instance with other letters
         goal = _instance(goal, {name: _small(rng, "pqrs") for name in names})
     return _finished(Lemma((), goal), steps)
 
 
-def _instance(formula: Formula, stands_for: dict[str, Formula]) -> Formula:
+def _instance(formula: Formula, substitution: dict[str, Formula]) -> Formula:
     if isinstance(formula, str):
-        return stands_for[formula]
-    return (formula[0], *(_instance(part, stands_for) for part in formula[1:]))
+        return substitution[formula]
+    return (formula[0], *(_instance(part, substitution) for part in formula[1:]))
 
 
 def _unused(steps: list[Step]) -> bool:

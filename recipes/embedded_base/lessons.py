@@ -1,7 +1,7 @@
 """Lessons of the other domains in the compact format: mathematics, logic puzzles, proofs.
 
-A solving lesson teaches the answer both with a thought and at once; a proposing lesson teaches references and then a
-new task in the same form.
+A solving lesson has the answer both after a thought and directly; a proposing lesson has references and then a new task
+in the same form.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from redqueen_proofs import prompts_compact as proof_prompts
 from redqueen_proofs.calculus import write_proof
 
 THINK_FRAC = 0.97
-"""Share of answers that begin with a thought; the loss weight of the first token alone teaches it."""
+"""Share of answers that should begin with a thought, set only by the loss weight of the first token."""
 PROPOSAL_WEIGHT = 0.8
 """Loss weight of a proposal's text: most of it is random."""
 SEED_FRAC = 0.06
@@ -35,12 +35,13 @@ PROPOSAL_FRAC = 0.5
 WORDS_FRAC, WORDS_OF_REFERENCES_FRAC = 0.4, 0.5
 """Share of word problems in mathematics, and among references."""
 BUILT_FRAC = 0.75
-"""Share of proposed puzzles whose clues each determine a name: the model seldom makes any other puzzle unique."""
+"""Share of proposed puzzles whose clues each determine a name; the model seldom writes other puzzles with one solution.
+"""
 _LEVEL_WEIGHTS = (3, 4, 3)
 _SEED_DERIVATION = "1 p\n2 p>q\nmp 1 2: 3 q"
 
 Segment = tuple[str, float]
-"""A stretch of text and the loss weight of its tokens; text of weight 0 is shown and not taught."""
+"""Text and the loss weight of its tokens; text of weight 0 is context only."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,8 @@ class Lesson:
 
 
 def solving_lesson(kind: str, question: str, thought: str, answer: str) -> Lesson:
-    """Teach an answer both ways, equally often: weights in the ratio h : 1-h make the habit h.
-
-    The first token of an answer is a run of letters, or one other character.
+    """Return a lesson with a thinking and a direct answer; loss weights of their first tokens in the ratio h : 1-h make
+    the model think with probability h. The first token of an answer is a run of letters, or one other character.
     """
     first = max(1, len(answer) - len(answer.lstrip(ascii_letters)))
     thinking = ((f"{THINK}{thought}{END_THINK}{answer}{EOS}", 1.0),)
@@ -63,7 +63,7 @@ def solving_lesson(kind: str, question: str, thought: str, answer: str) -> Lesso
 
 
 def proposing_lesson(kind: str, references: Sequence[str], proposal: str) -> Lesson:
-    """Teach references and then a new task, written in the same form."""
+    """Return a lesson with references and then a new task, written in the same form."""
     shown = [part for text in references for part in ((REF, 0.0), (text, PROPOSAL_WEIGHT))]
     return Lesson(BOS, ((*shown, (new(kind), 0.0), (f"{proposal}{EOS}", PROPOSAL_WEIGHT)),))
 
@@ -143,4 +143,4 @@ LESSONS: dict[str, Callable[[Random], list[Lesson]]] = {
     "logic": logic_lessons,
     "proofs": proof_lessons,
 }
-"""Writers of the lessons about one freshly drawn problem, by domain."""
+"""By domain, the function that draws a problem and writes its lessons."""

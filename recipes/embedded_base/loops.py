@@ -1,4 +1,4 @@
-"""Write loops: what they run over, and how they fold it into an accumulator or search in it."""
+"""Write loops that fold a source into an accumulator or search in it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def loop(draft: Draft, pad: str) -> list[str]:
     fixed = set(draft.scope.fixed)
     draft.scope.fixed |= {n for n, _ in loop_vars} | {source}
     for name, type_ in loop_vars:
-        if name.isidentifier():  # xs[i] is read like a loop variable but is none
+        if name.isidentifier():  # xs[i] is not a loop variable, but is read like one
             draft.declare(name, type_)
     draft.declare(acc, acc_type)
     lines += loop_body(draft, pad + "    ", acc, acc_type, loop_vars)
@@ -41,7 +41,7 @@ def loop(draft: Draft, pad: str) -> list[str]:
 
 
 def loop_head(draft: Draft, acc: str) -> Head:
-    """Draw what a loop runs over, among what is in reach."""
+    """Draw the source of a loop from the variables in scope."""
     r = draft.rng
     known = {t: [v for v, u in draft.scope.types.items() if u == t and v != acc] for t in NAMES}
 
@@ -97,7 +97,7 @@ def loop_head(draft: Draft, acc: str) -> Head:
 
 
 def loop_body(draft: Draft, pad: str, acc: str, acc_type: Type, loop_vars: list[tuple[str, Type]]) -> list[str]:
-    """Write the body of a loop that folds its variables into the accumulator ``acc``, at times under a test."""
+    """Write the body of a loop that folds its variables into the accumulator ``acc``, sometimes under a test."""
     r = draft.rng
     lines: list[str] = []
     if draft.level >= 4 and acc_type in ("int", "ints") and r.random() < 0.1:
@@ -149,7 +149,7 @@ def nested(draft: Draft, pad: str, acc: str, acc_type: Type, loop_vars: list[tup
 
 
 def loop_test(draft: Draft, acc: str, acc_type: Type, loop_vars: list[tuple[str, Type]]) -> str:
-    """Return a test of one of the loop's variables, at times against the accumulator."""
+    """Return a test of one of the loop's variables, sometimes against the accumulator."""
     r = draft.rng
     name, type_ = r.choice(loop_vars)
     if type_ == "int":

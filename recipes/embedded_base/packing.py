@@ -1,7 +1,7 @@
 """Pack samples into rows for training: a prompt is stored once for all its completions, and samples share rows.
 
-In a row each completion attends to its prompt and to itself, never to its siblings or to another sample, and its
-positions continue from the end of the prompt. So the model computes what it would on each prompt + completion alone.
+In a row each completion attends to its prompt and to itself, never to other completions or samples, and its positions
+continue from the end of the prompt. So the model computes the same as on each prompt + completion separately.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ WORLDS: dict[str, World] = {world.name: world for world in (BASIC, EVERYDAY)}
 NUM_INPUTS = MOST_INPUTS
 MAX_HINT_WORDS = 8
 WASTE_FRAC = 0.06
-"""Programs with code that cannot reach the result are kept this often: real code has some."""
+"""Probability of keeping a program with code that cannot affect the result; real code has some."""
 _SELF_COMPARISON = re.compile(r"\b(\w+) (?:[-<>%]|//|==|!=|<=|>=|and|or|if|in) \1\b|\bif (\w+) else \2\b")
 _WORD = re.compile(
     r"\b(?:for|while|if|not|and|or|break|continue)\b|\b(?!def\b)[a-z]{2,}(?=\()|//=?|[-+*%]=?|[<>=!]=|[<>]|\b\d+\b"
@@ -75,10 +75,10 @@ def write_problem(
     num_inputs: int = NUM_INPUTS,
     world: World = BASIC,
 ) -> Problem | None:
-    """Write one problem of this level in a world, or None when the draw gave no useful program.
+    """Return one problem of this level in a world, or None when the random program is not useful.
 
-    Useful: parses, wastes nothing (every variable is read), runs on the inputs within the tracing bounds, and its
-    results differ between inputs. ``held_out`` holds skeletons (see :func:`skeleton`) that must not be used.
+    Useful: parses, has no unused variables, runs on the inputs within the tracing bounds, and its results differ
+    between inputs. ``held_out`` holds skeletons (see :func:`skeleton`) that must not be used.
     """
     code, types = world.write_program(rng, level)
     if len(code) > world.max_code_chars or _SELF_COMPARISON.search(code):
@@ -111,7 +111,7 @@ def write_problem(
 
 
 def run_on(compiled: CodeType, text: str, world: World) -> Run | None:
-    """Run an instrumented program of ours on argument text of ours; None when it fails or is too large an example."""
+    """Run an instrumented program of ours on argument text of ours; None when it fails or exceeds the bounds."""
     try:
         return run(compiled, eval(f"({text},)"), world.bounds)
     except (TooMuch, *PROGRAM_ERRORS):
@@ -124,14 +124,14 @@ def fresh_input(rng: Random, types: tuple[Type, ...], world: World = BASIC) -> s
 
 
 def _wasteful(tree: ast.Module) -> bool:
-    """Tell whether a variable cannot reach the result (a loop may ignore its counter), or a helper is never called."""
+    """Return whether a variable cannot affect the result (except loop counters), or a helper is never called."""
     helpers = {n.name for n in tree.body if isinstance(n, ast.FunctionDef)} - {"f"}
     called = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
     return bool(helpers - called) or not dead_names(tree) <= {"i", "j", "k", "v", "c", "ch", "_"}
 
 
 def _message(tree: ast.Module, types: tuple[Type, ...], result: str) -> str:
-    """Say briefly what the program takes, gives and uses, in order: the hint that goes with an induction problem."""
+    """Return the hint of an induction problem: what the program takes, returns and uses, in order."""
     bare = re.sub(r"'[^']*'", "", ast.unparse(tree))
     words = [w for w in _WORD.findall(bare) if w not in ("0", "1")]
     takes = ", ".join(_KIND_WORDS[t] for t in types)
@@ -157,7 +157,7 @@ def dead_names(tree: ast.Module) -> set[str]:
     """Return the names that ``f`` binds (parameters too) and that cannot influence what it returns.
 
     A name depends on what its bindings read and on the tests and loops around them; a return depends on what it
-    reads and on the tests around it. Order is ignored, so this errs on the side of calling a name alive.
+    reads and on the tests around it. Order is ignored, so some dead names may count as alive.
     """
     flow = _Flow()
     for node in tree.body:
@@ -231,7 +231,7 @@ def _stores(target: ast.expr) -> set[str]:
 
 
 def _exits(body: list[ast.stmt]) -> set[str]:
-    """Return what is read by tests that guard a break or continue: everything in the loop depends on them."""
+    """Return the names read by tests that guard a break or continue: everything in the loop depends on them."""
     guards: set[str] = set()
     for node in body:
         for inner in ast.walk(node):

@@ -1,7 +1,7 @@
-"""Write random, typed, everyday Python functions of graded difficulty: the embedded base model's only teacher.
+"""Write random, typed Python functions of five levels: the basic world of training programs.
 
-A program is grown statement by statement over variables whose types are known, so that nearly all of them run.
-``write_program`` only writes text; ``corpus.py`` runs it and keeps what gives small, varied results.
+A program is built statement by statement over variables with known types, so that nearly all programs run.
+``write_program`` only writes text; ``problems.py`` runs it and keeps programs with small, varied results.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from recipes.embedded_base.statements import assign, branch, chain, early_return
 
 LEVELS = (1, 2, 3, 4, 5)
 LEVEL_WEIGHTS = (1.4, 2.0, 1.8, 0.8, 0.3)
-"""Share of each level: a model of a few million parameters trained mostly on long programs learned neither."""
+"""Weight of each level: a small model trained mostly on long programs learned neither short nor long ones."""
 
 
 def write_program(rng: Random, level: int) -> tuple[str, tuple[Type, ...]]:

@@ -1,7 +1,7 @@
-"""Puzzles drawn by chance, each with one solution: what the embedded base is taught, and the frozen suite.
+"""Random puzzles with exactly one solution, for the lessons of the embedded base and the frozen suite.
 
-A *built* puzzle grows from its solution, each clue deciding one more name by those before it; so a writer that never
-looks back writes it too. A *free* one takes clues that are true until one assignment is left.
+A *built* puzzle is made from its solution: each clue determines one more name from the names before it, so a model can
+write it from left to right. A *free* puzzle adds true clues until only one assignment is left.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ UNKNOWNS = "abcmnxyz"
 SECOND = "PQRSTUVW"
 MAX_TRIES = 60
 HELD_OUT_SHARE = 16
-"""One puzzle in so many is held out of every lesson, by the digest of its normal form (ours)."""
+"""One puzzle in this many is held out of all lessons, by the digest of its normal form (ours)."""
 BUILT_FRAC = 0.5
 _NOWHERE = Puzzle("order", (("A", "B"),), 1, 2, ())
 
@@ -34,9 +34,9 @@ class Drawn:
 
 
 def draw(rng: Random, held_out: bool = False, built: bool | None = None) -> Drawn:
-    """Draw one puzzle from the share that lessons may show, or from the one that is held out of them.
+    """Draw one puzzle from the training share or, with ``held_out``, from the held-out share.
 
-    ``built`` chooses the way it is made, None a random one.
+    ``built``: whether it is a built puzzle; None: at random.
     """
     while True:
         built_now = rng.random() < BUILT_FRAC if built is None else built
@@ -47,7 +47,7 @@ def draw(rng: Random, held_out: bool = False, built: bool | None = None) -> Draw
 
 
 def is_held_out(puzzle: Puzzle) -> bool:
-    """Return whether a puzzle belongs to the share that no lesson shows: the frozen suite is drawn from it alone."""
+    """Return whether a puzzle belongs to the held-out share, from which only the frozen suite is drawn."""
     return hashlib.sha256(normal_form(puzzle).encode()).digest()[0] % HELD_OUT_SHARE == 0
 
 
@@ -114,12 +114,12 @@ def _open_values(frame: Puzzle, known: list[int], solution: tuple[int, ...], at:
 def _deciding_clue(
     rng: Random, frame: Puzzle, solution: tuple[int, ...], known: list[int], at: int, values: list[int]
 ) -> Node | None:
-    """Return a clue on this name and known ones that leaves it one value."""
+    """Return a clue about this name and known names that leaves it only one value."""
     choices = _open_values(frame, known, solution, at)
     for _ in range(MAX_TRIES):
         unknown = -1
         among = [at, *known]
-        if frame.sort == "knights" and (not known or rng.random() < 0.3):  # somebody unknown speaks too
+        if frame.sort == "knights" and (not known or rng.random() < 0.3):  # a speaker that is not known yet
             unknown = rng.choice([i for i in range(len(solution)) if i != at])
             among.append(unknown)
         clue = _draw_clue(rng, frame, solution, among, at)
@@ -166,7 +166,7 @@ def _gather(rng: Random, frame: Puzzle) -> Drawn | None:
 
 
 def _without_needless(frame: Puzzle, clues: list[Node]) -> list[Node]:
-    """Leave out clues that the others make needless."""
+    """Remove clues that follow from the others."""
     everything = assignments(frame)
     kept = list(clues)
     for clue in clues:
@@ -177,7 +177,7 @@ def _without_needless(frame: Puzzle, clues: list[Node]) -> list[Node]:
 
 
 def assignments(puzzle: Puzzle) -> list[tuple[int, ...]]:
-    """Return everything that the first line of a small puzzle allows."""
+    """Return all assignments that the first line of a small puzzle allows."""
     if puzzle.sort == "order":
         parts = product(*(permutations(puzzle.values) for _ in puzzle.groups))
         return [tuple(value for part in several for value in part) for several in parts]
@@ -185,7 +185,7 @@ def assignments(puzzle: Puzzle) -> list[tuple[int, ...]]:
 
 
 def _is_plain(clue: Node) -> bool:
-    """Tell whether a clue says a value outright."""
+    """Return whether a clue states a value directly."""
     return clue[0] == "=" and clue[1][0] == "var" and clue[2][0] == "num"
 
 
@@ -198,7 +198,7 @@ def _true_clue(rng: Random, frame: Puzzle, solution: tuple[int, ...], among: lis
 
 
 def _draw_clue(rng: Random, frame: Puzzle, solution: tuple[int, ...], among: list[int], at: int) -> Node | None:
-    """Draw a clue on ``at`` and others of ``among``; numbers in it are those that make it true."""
+    """Draw a true clue about ``at`` and others of ``among``."""
     if frame.sort == "knights":
         return _draw_statement(rng, among, at, solution)
     others = [i for i in among if i != at]
@@ -263,7 +263,7 @@ def _draw_sum(rng: Random, solution: tuple[int, ...], at: int, other: int) -> No
 
 
 def _draw_statement(rng: Random, among: list[int], at: int, solution: tuple[int, ...]) -> Node:
-    """A speaker among those given says something about ``at``, and perhaps about others."""
+    """Draw a statement by one of the speakers about ``at``, and perhaps about others."""
     speaker = rng.choice(among)
     second = rng.choice(among)
     a, b = _literal(rng, at), _literal(rng, second)

@@ -1,4 +1,4 @@
-"""Every number of the recipe (all ours): the model's shape, and the three stages that follow each other."""
+"""Every number of the recipe (all ours): the model's shape and the three training stages."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ HIDDEN_SIZE, NUM_LAYERS, NUM_HEADS, NUM_KV_HEADS, INTERMEDIATE_SIZE = 256, 4, 8,
 MAX_POSITIONS = 1024
 WEIGHT_DECAY, MAX_GRAD_NORM = 0.05, 1.0
 WARMUP_STEPS = 60
-"""The step size rises over these, and from there falls linearly to zero at the last step."""
+"""The learning rate rises over these steps, then falls linearly to zero at the last step."""
 SHARPNESS = 1.25
 """Factor on the finished model's logits, folded into its last norm. A model this small, fitted to random programs, has
 a flat distribution, and self-play samples at temperature 1."""
 VOCABULARY_PROGRAMS = 10_000
-"""Programs of each world that the vocabulary is read from."""
+"""Programs of each world from which the vocabulary is built."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Stage:
     ``mixture`` maps the name of a source to its share of the tokens (relative weight): a world of programs of
     ``problems.WORLDS``, or a domain of ``lessons.LESSONS``. ``learning_rate`` is that of Muon (hidden matrices) and of
     AdamW (embeddings and norms). ``think_frac`` is the share of ``code_o`` and ``code_i`` answers that begin with a
-    thought; it is taught by the loss weight of the first token alone. ``input_proposal_frac`` is the probability that a
-    problem teaches a ``code_f`` proposal too, with ``num_inputs`` inputs; the verifier takes the first ten that differ.
+    thought, set only by the loss weight of the first token. ``input_proposal_frac`` is the probability that a problem
+    also gives a ``code_f`` proposal, with ``num_inputs`` inputs; the verifier uses the first ten that differ.
     """
 
     name: str

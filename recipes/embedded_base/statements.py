@@ -30,7 +30,7 @@ def assign(draft: Draft, pad: str) -> list[str]:
 
 
 def update(draft: Draft, pad: str) -> list[str]:
-    """Change a variable that is there."""
+    """Change an existing variable."""
     r = draft.rng
     names = [n for n in draft.scope.types if n not in draft.scope.fixed]
     if not names:
@@ -103,7 +103,7 @@ def branch(draft: Draft, pad: str, depth: int) -> list[str]:
 
 
 def body(draft: Draft, pad: str, num: int, depth: int) -> list[str]:
-    """Write an indented block that only changes what exists (so nothing is unbound after it)."""
+    """Write an indented block that only changes existing variables (so none is unbound after it)."""
     lines: list[str] = []
     for _ in range(num):
         if depth > 0 and draft.level >= 4 and draft.rng.random() < 0.3:

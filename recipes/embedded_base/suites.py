@@ -1,9 +1,9 @@
-"""Draw the frozen suites of mathematics, puzzles and lemmas again: the same lines as in the package.
+"""Reproduce the frozen suites of mathematics, puzzles and lemmas: the same lines as in the package.
 
     python -m recipes.embedded_base.suites FOLDER
 
-They come from the share of each generator that no lesson shows. A suite never changes: a change would make older
-figures incomparable.
+They are drawn from the held-out share of each generator, which is in no lesson. A suite never changes: a change would
+make older scores incomparable.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from redqueen_proofs.search import search
 
 SEED, EXERCISES_SEED = "frozen suite/1", "maths/suite/1"
 LEVELS, TASKS_PER_LEVEL = (1, 2, 3, 4), 900
-"""Of puzzles and lemmas: with 3,600 items a score's 95 % interval is at most 1.6 points to each side."""
+"""For puzzles and lemmas: with 3,600 items a score's 95 % interval is at most 1.6 points to each side."""
 FIRST_EXERCISES, MORE_EXERCISES = 200, 500
-"""Exercises of each kind and level, and those added later to every level but the first, which has hardly more."""
+"""Exercises of each kind and level, and those added later to every level except the first, which has hardly more."""
 LEVEL_DEDUCTIONS = (3, 6, 9)
 """Most deductions of a puzzle of level 1, 2 and 3; a decision counts as three deductions."""
 

@@ -1,8 +1,8 @@
 """The embedded base's tokenizer: whole words of Python, single digits, single letters inside data, bytes for the rest.
 
-A vocabulary is read off generated programs: keywords, names and spaced operators become one token each. Everything
-else falls apart into single bytes, so ``'kayak'`` is five letters that a program can reverse, and any text at all can
-be written. There are no merges: a piece is a token as a whole or it is bytes.
+The vocabulary is built from generated programs: keywords, names and spaced operators become one token each. Everything
+else is split into single bytes, so ``'kayak'`` is five letters that a program can reverse, and any text can be
+written. There are no merges: a piece is either one token or bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PIECES = (
 
 
 CHAT_TEMPLATE = "{{ bos_token }}{{ messages[-1]['content'] }}"
-"""A task in compact notation, as the user's turn, is the whole prompt."""
+"""The user's turn, a task in compact notation, is the whole prompt."""
 
 
 def pieces_of(text: str) -> list[str]:
@@ -74,7 +74,7 @@ def build_tokenizer(vocabulary: list[str]) -> PreTrainedTokenizerFast:
         clean_up_tokenization_spaces=False,
         model_max_length=1024,
     )
-    # Not special: decoders that skip special tokens must keep them, for an answer is read by its marks.
+    # Not special, so that decoders that skip special tokens keep them: answers are parsed by their marks.
     fast.add_tokens([AddedToken(m, normalized=False, special=False) for m in MARKS if m not in (BOS, EOS, PAD)])
     fast.chat_template = CHAT_TEMPLATE
     return fast

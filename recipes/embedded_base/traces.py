@@ -1,11 +1,10 @@
-"""Run one of *our own* generator's programs in process and record its execution: the trace that a solver may think.
+"""Run a program of *our own* generator in this process and record its execution: the trace that a solver may think.
 
-A trace names the state as it changes: ``n=3;xs=[1, 2];3 > 2:T;n=3 * 2=6;r=6``: the arguments, every binding, every
-branch test, every returned value (r=), in the order of execution. Comparisons and sums are written with the values in
-place of the names before their result, so that each step is either a look-up or a small calculation. Named state is
-what a small model can learn (ours; bare values were not learnable in a prototype, and without the arguments' names and
-the values put in a model took one argument for another). Never call this on text that a model wrote: that is the
-verifier's work.
+A trace gives the state as it changes: ``n=3;xs=[1, 2];3 > 2:T;n=3 * 2=6;r=6``: the arguments, every binding, every
+branch test, every returned value (r=), in the order of execution. Comparisons and sums are written with values instead
+of names before their result, so that each step is either a look-up or a small calculation. A small model can learn
+traces with names (ours): in prototypes, traces of bare values were not learnable, and without the arguments' names and
+the inserted values a model confused the arguments. Never call this on text that a model wrote; use the verifier.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ MAX_ITEMS = 8
 MAX_INT = 999
 
 MUTATORS = frozenset(("pop", "popitem", "setdefault"))
-"""Methods that change what they are called on and are called for their value."""
+"""Methods that change their object and also return a value."""
 SHOWN_CALLS = frozenset(("len", "sum", "min", "max", "sorted", "str", "int", "abs", "list", "dict", "ord"))
 """Functions whose value a detailed trace shows where they stand inside an expression."""
 
@@ -79,7 +78,7 @@ NARROW = Bounds()
 
 @dataclass(frozen=True)
 class Run:
-    """What one call gave: the result's repr and the trace."""
+    """The outcome of one call: the result's repr and the trace."""
 
     result: str
     trace: str
@@ -134,7 +133,7 @@ class _Instrument(ast.NodeTransformer):
 
 
 def _called_on(statement: ast.stmt) -> list[str]:
-    """Return the name of what a statement that is a method call changes."""
+    """Return the name of the variable that a statement with a method call changes."""
     match statement:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=target))):
             return _root(target)
@@ -142,7 +141,7 @@ def _called_on(statement: ast.stmt) -> list[str]:
 
 
 class _ShowCalls(ast.NodeTransformer):
-    """Hand the value of every call inside an expression to ``_step``; what runs many times over is left alone."""
+    """Pass the value of every call inside an expression to ``_step``, except inside lambdas and comprehensions."""
 
     def __init__(self) -> None:
         self.changed: list[str] = []
@@ -157,7 +156,7 @@ class _ShowCalls(ast.NodeTransformer):
         return node
 
     def parts(self, node: ast.Call) -> None:
-        """Show the calls in what a call is about and in its arguments, and remember what it changes."""
+        """Show the calls in a call's object and arguments, and record the variable that it changes."""
         match node.func:
             case ast.Attribute(value=ast.Name(id=name), attr=method) if method in MUTATORS:
                 self.changed.append(name)
@@ -176,9 +175,9 @@ class _ShowCalls(ast.NodeTransformer):
 
 
 def _show_calls(statement: ast.stmt) -> list[str]:
-    """Show the calls inside a statement's expression, the outermost not where the statement itself is noted.
+    """Show the calls inside a statement's expression, except an outermost call that the statement's own note shows.
 
-    Returns the names of what such a call changes.
+    Returns the names of the variables that such calls change.
     """
     shower = _ShowCalls()
     match statement:
@@ -204,9 +203,9 @@ def _notes(names: list[str], function: str = "_note") -> list[ast.stmt]:
 
 
 def _tested(test: ast.expr, detailed: bool = False) -> ast.expr:
-    """Wrap a branch test; a single comparison hands over both sides, to be written with their values.
+    """Wrap a branch test; a single comparison passes both sides, to be written with their values.
 
-    ``detailed``: so does each part of an ``and`` or ``or`` that is looked at.
+    ``detailed``: the same for each evaluated part of an ``and`` or ``or``.
     """
     match test:
         case ast.BoolOp(values=values) if detailed:
@@ -245,7 +244,7 @@ def _names(target: ast.expr) -> list[str]:
 
 
 def _root(node: ast.expr) -> list[str]:
-    """Return the name of the variable that a chain of calls, attributes and subscripts begins with, if one does."""
+    """Return the variable's name at the beginning of a chain of calls, attributes and subscripts, if there is one."""
     while not isinstance(node, ast.Name):
         match node:
             case ast.Subscript(value=inner) | ast.Attribute(value=inner) | ast.Call(func=inner):
@@ -264,7 +263,7 @@ def instrument(code: str, detailed: bool = False) -> CodeType:
 class _Recorder:
     """Collects what the instrumented program reports.
 
-    Whether a run is too much is judged on its plain ``events`` (bindings, T or F, results); ``thought`` is the trace.
+    The limit of a run applies to its plain ``events`` (bindings, T or F, results); ``thought`` is the trace.
     """
 
     def __init__(self, bounds: Bounds) -> None:
@@ -349,7 +348,7 @@ def run(code: CodeType, arguments: tuple[object, ...], bounds: Bounds = NARROW) 
 
 
 def bounded_repr(value: object, bounds: Bounds = NARROW) -> str:
-    """Return ``repr(value)``. Raises TooMuch for a value that is no plain literal or not small."""
+    """Return ``repr(value)``. Raises TooMuch for a value that is not a plain literal or not small."""
     _check(value, bounds)
     text = repr(value)
     if len(text) > bounds.text_chars:

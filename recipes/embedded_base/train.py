@@ -1,4 +1,4 @@
-"""Train the embedded base from nothing, in three stages, on one machine.
+"""Train the embedded base from random weights, in three stages, on one machine.
 
     python -m recipes.embedded_base.train --out FOLDER
 
@@ -129,7 +129,7 @@ class Trainer:
     def _load(self) -> None:
         state = torch.load(self.checkpoint, map_location=self.device, weights_only=True)
         if state["stage"] != json.dumps(dataclasses.asdict(self.stage)):
-            raise UserError(f"{self.checkpoint} is of other settings: choose another --out, or give the same --steps")
+            raise UserError(f"{self.checkpoint} has other settings: choose another --out, or give the same --steps")
         self.step = state["step"]
         for name in ("model", "muon", "adamw"):
             getattr(self, name).load_state_dict(state[name])
@@ -155,9 +155,9 @@ def batch_loss(model: Qwen3ForCausalLM, batch: Batch, device: torch.device) -> T
 
 
 def begin_with(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast, start: Path) -> None:
-    """Give ``model`` the finished weights in ``start``, whose vocabulary may be another one.
+    """Load the finished weights in ``start``, whose vocabulary may differ, into ``model``.
 
-    The earlier sharpness, which was folded into the last norm, is divided out.
+    The factor ``SHARPNESS`` in its last norm is divided out.
     """
     known = PreTrainedTokenizerFast.from_pretrained(start)
     weights = {name: tensor.float() for name, tensor in load_file(start / "model.safetensors").items()}
@@ -172,8 +172,8 @@ def carried_rows(
 ) -> Tensor:
     """Return the embedding (num_rows, width) of the wanted tokenizer's tokens.
 
-    Rows are carried over by token text. A new token gets the mean of its bytes' rows, a new mark that of the marks
-    that were there, and rows beyond the vocabulary the mean of all.
+    Rows are copied by token text. A new token gets the mean of its bytes' rows, a new mark the mean of the known marks'
+    rows, and rows beyond the vocabulary the mean of all rows.
     """
     earlier = known.get_vocab()
     marks = torch.stack([rows[earlier[mark]] for mark in MARKS if mark in earlier]).mean(0)
@@ -183,7 +183,7 @@ def carried_rows(
             result[index] = rows[earlier[token]]
         elif token in MARKS:
             result[index] = marks
-        else:  # a token's text is spelled in the characters that represent its bytes, and each of these is a token
+        else:  # each character of a token's text represents a byte and is itself a token
             result[index] = torch.stack([rows[earlier[character]] for character in token]).mean(0)
     return result
 
@@ -220,12 +220,12 @@ def train(
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder for the three models and their checkpoints")
-    parser.add_argument("--steps", type=int, help="at most so many steps for each stage, to try the recipe")
+    parser.add_argument("--steps", type=int, help="at most this many steps per stage, to try the recipe")
     parser.add_argument(
         "--vocabulary",
         type=int,
         default=VOCABULARY_PROGRAMS,
-        help="programs of each world to read the vocabulary from (default: %(default)s)",
+        help="programs of each world to build the vocabulary from (default: %(default)s)",
     )
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--compile", action="store_true", help="use torch.compile (needs a C++ compiler): faster")

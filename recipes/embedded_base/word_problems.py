@@ -1,4 +1,4 @@
-"""Word problems drawn at random: a text, its formal twin, and the steps of the calculation."""
+"""Random word problems: a text, the equivalent formal exercise, and the steps of the calculation."""
 
 from __future__ import annotations
 
@@ -159,11 +159,11 @@ STORIES: dict[Callable[[Random, int], Exercise], int] = {
     _more_and_less: 3, _boxes: 3, _shares: 3, _price: 3, _two_numbers: 3, _legs: 3, _every_week: 3, _left_over: 3,
     _common: 3, _choices: 1,
 }  # fmt: skip
-"""The stories, with how often they are drawn: less often where there are few of them."""
+"""The stories with their sampling weights; stories with few variants have a smaller weight."""
 
 
 def draw_words(r: Random, level: int, held_out: bool = False) -> Exercise:
-    """Draw one word problem, from the share that is held out or from the rest; its steps begin with the twin."""
+    """Draw one word problem from the training or the held-out share; its steps begin with the formal exercise."""
     while True:
         exercise = r.choices(list(STORIES), list(STORIES.values()))[0](r, level)
         if is_held_out(exercise.code) == held_out:
