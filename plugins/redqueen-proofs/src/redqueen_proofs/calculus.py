@@ -1,9 +1,9 @@
-"""The rules that a proof may use, and the lines that they give: what a student writes and what the judge unfolds.
+"""The rules of proofs, and the unfolding of a student's proof into lines with formulas.
 
 A proof is a list of steps, ``mp 1 2, syl 3 4``: a rule and the lines that it is used on. The hypotheses are lines
-1, 2, ... and each step gives the next line; the last line must be the goal. No step says what its line is: the most
-general unifier does, over the whole proof at once (each line is one formula, as in condensed detachment without
-copies). Every rule is a theorem of Łukasiewicz's three axioms and detachment; ``rules.mm`` proves each of them.
+1, 2, ... and each step gives the next line; the last line must be the goal. A step does not state its formula: the most
+general unifier determines it, over the whole proof at once (each line is one formula, as in condensed detachment
+without copies). Every rule is a theorem of Łukasiewicz's three axioms and detachment; ``database.py`` proves them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STEP = re.compile(r"([a-z]+[0-9]?)((?: [0-9]{1,2})*)", re.ASCII)
 
 @dataclass(frozen=True)
 class Rule:
-    """Premises and a conclusion in the letters x, y, z, which stand for any formulas."""
+    """Premises and a conclusion in the letters x, y, z, which can be any formulas."""
 
     premises: tuple[Formula, ...]
     conclusion: Formula
@@ -53,11 +53,11 @@ RULES: dict[str, Rule] = {
         "dni": "x = ~~x",
     }.items()
 }
-"""Axioms, detachment, and what follows from them; the letters of a rule are its own."""
+"""The axioms, detachment, and derived rules; each rule has its own letters."""
 
 
 class ProofError(ValueError):
-    """The text is no proof of the lemma; the message is one short reason."""
+    """The text is not a proof of the lemma; the message is one short reason."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Line:
 
     formula: Formula
     step: Step | None = None
-    stands_for: tuple[tuple[str, Formula], ...] = ()
-    """What the letters of the step's rule stand for."""
+    substitution: tuple[tuple[str, Formula], ...] = ()
+    """The formulas of the letters of the step's rule."""
 
 
 def read_proof(text: str, num_hypotheses: int) -> list[Step]:
@@ -110,7 +110,7 @@ def unfold(lemma: Lemma, steps: Sequence[Step]) -> list[Line]:
 
 
 def conclude(steps: Sequence[Step], hypotheses: tuple[Formula, ...] = ()) -> list[Line]:
-    """Return the lines of a proof as they are in general; what the steps leave open are letters p, q, ... in order."""
+    """Return the most general lines of a proof; formulas that the steps leave open are letters p, q, ... in order."""
     return _unfold(hypotheses, steps, None)
 
 
@@ -130,8 +130,8 @@ def _unfold(hypotheses: tuple[Formula, ...], steps: Sequence[Step], goal: Formul
     unifier.resolve(lines[-1])
     result = [Line(formula) for formula in hypotheses]
     for step, formula, own in zip(steps, lines[len(hypotheses) :], letters, strict=True):
-        stands_for = tuple((letter, unifier.resolve(value)) for letter, value in own.items())
-        result.append(Line(unifier.resolve(formula), step, stands_for))
+        substitution = tuple((letter, unifier.resolve(value)) for letter, value in own.items())
+        result.append(Line(unifier.resolve(formula), step, substitution))
     return result
 
 
@@ -142,7 +142,7 @@ def _placed(formula: Formula, own: dict[str, Formula]) -> Formula:
 
 
 class _Unifier:
-    """Unification with a bound on its work. A letter of a rule is a pair (step, letter); all else is rigid."""
+    """Unification with bounded work. A letter of a rule is a pair (step, letter); everything else is constant."""
 
     def __init__(self, is_general: bool) -> None:
         self.bound: dict[Formula, Formula] = {}
@@ -186,7 +186,7 @@ class _Unifier:
         return formula
 
     def resolve(self, formula: Formula) -> Formula:
-        """Return a formula with everything put in; what stayed open is a new letter in general, else p."""
+        """Return a formula with all letters replaced; an unbound letter becomes a new variable if general, else p."""
         resolved = self._resolve(formula)
         if size(resolved) > MAX_SIZE:
             raise ProofError("a line is too long")

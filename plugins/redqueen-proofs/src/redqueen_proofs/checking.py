@@ -1,7 +1,7 @@
-"""From a proposal to a lemma that is true and proved, and whether a student's proof is one.
+"""Check proposals: a lemma must be true and have a known proof. Grade students' proofs.
 
-All of it is bounded work on texts by our own code, with no library and nothing evaluated, so it needs no sandbox: the
-reasons and the worst cases stand in ``docs/domains/proofs.md``.
+All of this is bounded work on text by our own code, without libraries or evaluation, so it needs no sandbox; the
+reasons and the worst cases are in ``docs/domains/proofs.md``.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from redqueen_sandbox.programs import Rules
 
 
 def check_lemma(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Task | Rejection:
-    """Verify one candidate: its truth table decides the lemma, and a proof of it is known: the teacher's own, if it
-    gave one, or one that a bounded search finds; the shorter of the two stands with the task.
+    """Verify one candidate: the lemma must be true by its truth table and have a known proof, the teacher's or one that
+    a bounded search finds. The task gets the shorter of the two.
     """
     try:
         text = write_lemma(read_lemma(candidate.code))
-        lemma = read_lemma(text)  # the limits hold for a lemma as it is asked, blanks and all
+        lemma = read_lemma(text)  # the limits apply to the text that students see
     except LemmaError as error:
         return Rejection(candidate, "syntax", str(error))
     if lemma.goal in lemma.hypotheses:
@@ -49,7 +49,7 @@ def _given(lemma: Lemma, inputs: tuple[str, ...]) -> tuple[Step, ...] | None:
 
 
 def fault(lemma: Lemma, steps: tuple[Step, ...]) -> str:
-    """Return why steps are no proof of a lemma, or "": they must unfold, and the result must verify."""
+    """Return why the steps are not a proof of the lemma, or "": they must unfold, and the result must verify."""
     try:
         verify_lines(lemma, unfold(lemma, steps))
     except ProofError as error:
@@ -58,7 +58,7 @@ def fault(lemma: Lemma, steps: tuple[Step, ...]) -> str:
 
 
 def grade_proof(task: Task, answer: str, rules: Rules) -> Grade:
-    """Grade a proof: any that proves the lemma is right."""
+    """Grade a proof: any proof of the lemma is right."""
     lemma = read_lemma(task.code)
     try:
         steps = tuple(read_proof(answer, len(lemma.hypotheses)))

@@ -1,7 +1,7 @@
 """The Metamath database behind the rules, and a student's proof as a Metamath proof in it.
 
-Three axioms and detachment are stated; every other rule is proved from what stands before it. A student's steps become
-a compressed proof of the lemma in this database, and the verifier of ``metamath.py`` has the last word on it.
+Three axioms and detachment are stated; every other rule is proved from the rules before it. A student's steps become a
+compressed proof of the lemma in this database, and the verifier of ``metamath.py`` decides whether it is right.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ DERIVED = {
     "con": "efq, ax3, syl 2 3, red 4, syl 5 1, efq, ax3, syl 7 8, red 9, ctr 10, syl 6 11, ctr 12",
     "mt": "con 2, mp 1 3",
 }
-"""How each further rule is proved from those before it."""
+"""The proof of each further rule from those before it."""
 MAX_PROOF_SYMBOLS = 400_000
-"""Symbols that the proof of a lemma may write (ours): a proof of the longest kind needs a tenth."""
+"""Maximum number of symbols that the proof of a lemma may write (ours); the longest proofs need a tenth."""
 LEMMA = "lemma"
 
 
@@ -56,12 +56,12 @@ def database_text() -> str:
 
 
 def lemma_text(lemma: Lemma, lines: Sequence[Line], name: str = LEMMA) -> str:
-    """Return the Metamath statement of a lemma with the compressed proof that its unfolded lines make."""
+    """Return the Metamath statement of a lemma with the compressed proof of its unfolded lines."""
     return _statement(name, lemma.hypotheses, lemma.goal, "$p", _compressed(lemma, lines, name))
 
 
 def verify_lines(lemma: Lemma, lines: Sequence[Line]) -> None:
-    """Check an unfolded proof of a lemma by the verifier. Raises ProofError when it does not verify."""
+    """Check an unfolded proof of a lemma with the verifier. Raises ProofError when it does not verify."""
     database = _opened()
     try:
         checked = database.branch(MAX_PROOF_SYMBOLS).read(lemma_text(lemma, lines))
@@ -104,13 +104,13 @@ def symbols(formula: Formula) -> Iterator[str]:
 
 
 def _variables_in_order(formulas: Sequence[Formula]) -> list[str]:
-    """The letters that stand in formulas, in the order in which the database types them."""
+    """Return the letters of formulas, in the order in which the database types them."""
     found = {symbol for formula in formulas for symbol in symbols(formula)}
     return [letter for letter in ascii_lowercase if letter in found]
 
 
 def _compressed(lemma: Lemma, lines: Sequence[Line], name: str) -> str:
-    """Write the proof: formulas and lines that come again are saved and brought back."""
+    """Return the compressed proof; formulas and lines that occur again are saved and reused."""
     mandatory = [f"v{letter}" for letter in _variables_in_order((*lemma.hypotheses, lemma.goal))]
     mandatory += [f"{name}.{number}" for number in range(1, len(lemma.hypotheses) + 1)]
     writer = _Writer(mandatory)
@@ -118,18 +118,18 @@ def _compressed(lemma: Lemma, lines: Sequence[Line], name: str) -> str:
     places: dict[int, int] = {}
 
     def prove(number: int) -> None:
-        """Write a line, and before it the lines that it uses; no deeper than there are steps."""
+        """Write a line after the lines that it uses; the recursion depth is at most the number of steps."""
         line = lines[number - 1]
         if line.step is None:
             writer.label(f"{name}.{number}")
             return
         rule = RULES[line.step.rule]
-        stands_for = dict(line.stands_for)
+        substitution = dict(line.substitution)
         for letter in _variables_in_order((*rule.premises, rule.conclusion)):
-            writer.formula(stands_for[letter])
+            writer.formula(substitution[letter])
         for use in line.step.uses:
             if use in places:
-                writer.back(places[use])
+                writer.push_saved(places[use])
             else:
                 prove(use)
         writer.label(line.step.rule)
@@ -141,7 +141,7 @@ def _compressed(lemma: Lemma, lines: Sequence[Line], name: str) -> str:
 
 
 def _needed(lines: Sequence[Line], num_hypotheses: int) -> dict[int, int]:
-    """How often each line is used by lines that the last one needs."""
+    """Return how often each line is used by lines that the last line needs."""
     counts = {len(lines): 1}
     for number in range(len(lines), num_hypotheses, -1):
         step = lines[number - 1].step
@@ -152,7 +152,7 @@ def _needed(lines: Sequence[Line], num_hypotheses: int) -> dict[int, int]:
 
 
 class _Writer:
-    """Collects the steps of a compressed proof; numbers of saved steps are known only when all labels are."""
+    """Collects the steps of a compressed proof; the numbers of saved steps depend on the number of all labels."""
 
     def __init__(self, mandatory: list[str]) -> None:
         self.mandatory = mandatory
@@ -173,7 +173,7 @@ class _Writer:
         self.num_saved += 1
         return self.num_saved - 1
 
-    def back(self, saved: int) -> None:
+    def push_saved(self, saved: int) -> None:
         self.steps.append(("saved", saved))
 
     def formula(self, formula: Formula) -> None:
@@ -181,7 +181,7 @@ class _Writer:
             self.label(f"v{formula}")
             return
         if formula in self.formulas:
-            self.back(self.formulas[formula])
+            self.push_saved(self.formulas[formula])
             return
         for part in formula[1:]:
             self.formula(part)

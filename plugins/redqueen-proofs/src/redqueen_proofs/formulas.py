@@ -1,4 +1,4 @@
-"""Formulas of propositional calculus and lemmas: reading, writing, and the truth table that decides them.
+"""Formulas of propositional calculus and lemmas: parsing, writing, and the truth table that decides them.
 
 ``~p`` is negation and ``p>q`` implication, to the right: ``p>q>r`` is ``p>(q>r)``. A lemma is written
 ``p, p>q |- q``, or without hypotheses ``|- p>p``. A formula is a variable (its letter), ("~", a) or (">", a, b).
@@ -17,12 +17,12 @@ _TOKEN = re.compile(r"\s*([a-z]|[~>()])", re.ASCII)
 
 
 class LemmaError(ValueError):
-    """The text is no lemma; the message is one short reason."""
+    """The text is not a lemma; the message is one short reason."""
 
 
 @dataclass(frozen=True)
 class Lemma:
-    """What is assumed, and what is to be proved from it."""
+    """Hypotheses, and the goal to prove from them."""
 
     hypotheses: tuple[Formula, ...]
     goal: Formula
@@ -49,7 +49,7 @@ def read_lemma(text: str) -> Lemma:
 
 
 def write_lemma(lemma: Lemma) -> str:
-    """Return the text of a lemma in the one way of writing it that tasks have."""
+    """Return the canonical text of a lemma, as in tasks."""
     before = ", ".join(map(write_formula, lemma.hypotheses))
     return f"{before} |- {write_formula(lemma.goal)}".lstrip()
 
@@ -119,12 +119,12 @@ def letters(formula: Formula) -> set[str]:
 
 
 def size(formula: Formula) -> int:
-    """Return the number of variables and connectives that stand in a formula."""
+    """Return the number of occurrences of variables and connectives in a formula."""
     return 1 if isinstance(formula, str) else 1 + sum(size(part) for part in formula[1:])
 
 
 def follows(lemma: Lemma) -> bool:
-    """Tell whether the goal is true wherever all hypotheses are: one bit for each row of the truth table."""
+    """Return whether the goal is true in every row of the truth table (one bit each) in which all hypotheses are."""
     names = lemma.variables()
     rows = 1 << len(names)
     full = (1 << rows) - 1

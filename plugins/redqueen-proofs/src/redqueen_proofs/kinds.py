@@ -36,9 +36,9 @@ LEMMA = TaskKind(
 
 
 def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
-    """Read a task's plain fields: ``code``, the lemma; a proof of it as ``output`` may be left out.
+    """Read a task's plain fields: ``code`` (the lemma) and, optionally, ``output`` (a proof of it).
 
-    Raises ValueError for one that is damaged.
+    Raises ValueError for an invalid task.
     """
     task = plain_task(name, kind, fields)
     lemma = read_lemma(task.code)

@@ -1,4 +1,4 @@
-"""How hard a lemma is, by the search for its proof and the length of the one that is known; what sort it is."""
+"""Difficulty measures and classes of a lemma, from the search for a proof and the known proof."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from redqueen_proofs.search import search
 
 
 def measure(task: Task) -> dict[str, float]:
-    """Return what the search did, whether it found a proof, and how long lemma and proof are."""
+    """Return the work and success of the search, and the lengths of lemma and proof."""
     lemma = read_lemma(task.code)
     found = search(task.code)
     return {
@@ -26,7 +26,7 @@ def measure(task: Task) -> dict[str, float]:
 
 
 def sort_of(task: Task) -> str:
-    """Return the sort of a lemma: ``proof_lemma entailment implication mp+syl``, its rules those of the known proof."""
+    """Return the class of a lemma, with the rules of its known proof: ``proof_lemma entailment implication mp+syl``."""
     lemma = read_lemma(task.code)
     steps = read_proof(task.outputs[0], len(lemma.hypotheses))
     form = "entailment" if lemma.hypotheses else "theorem"
@@ -34,7 +34,7 @@ def sort_of(task: Task) -> str:
 
 
 def size_of(task: Task) -> str:
-    """Return what makes a lemma long: its hypotheses, and the octave (power of two) of its symbols."""
+    """Return the size class of a lemma: its number of hypotheses, and the bit length of its number of symbols."""
     lemma = read_lemma(task.code)
     symbols = sum(size(formula) for formula in (*lemma.hypotheses, lemma.goal))
     return f"{task.kind} hypotheses {len(lemma.hypotheses)} symbols {symbols.bit_length()}"

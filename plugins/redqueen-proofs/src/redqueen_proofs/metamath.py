@@ -1,8 +1,8 @@
 """A verifier of Metamath databases: it reads them and checks every proof, normal or compressed.
 
-The language is that of the Metamath book: ``$c $v $f $e $d $a $p`` and scopes ``${ $}``; files are not included
-(``$[``). Nothing is evaluated, recursion is nowhere, and ``most_symbols`` bounds what one proof may write, so hostile
-text costs work in proportion to that bound.
+The language is that of the Metamath book: ``$c $v $f $e $d $a $p`` and scopes ``${ $}``; including files (``$[``) is
+not supported. Nothing is evaluated, there is no recursion, and ``most_symbols`` bounds the symbols that one proof may
+write, so the cost of hostile text is proportional to that bound.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 MAX_SYMBOLS = 50_000_000
-"""Symbols that the steps of one proof may write before it is given up (ours); the longest of set.mm need fewer."""
+"""Maximum number of symbols that the steps of one proof may write (ours); the longest proofs of set.mm need fewer."""
 
 Symbols = tuple[str, ...]
 _COMMENT = re.compile(r"(?:^|(?<=\s))\$\((?=\s)[\s\S]*?(?<=\s)\$\)(?=\s|$)")
@@ -27,7 +27,7 @@ class MetamathError(ValueError):
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A ``$f`` (``variable`` is the one it types) or ``$e`` (``variable`` is "") statement."""
+    """A ``$f`` statement (``variable``: the one that it types) or a ``$e`` statement (``variable``: "")."""
 
     label: str
     symbols: Symbols
@@ -54,7 +54,7 @@ class _Scope:
 
 @dataclass
 class Database:
-    """A database that was read. ``faults``: why a proof is wrong, by label; ``proved``: the labels of right ones."""
+    """A parsed database. ``faults``: the reasons of wrong proofs by label; ``proved``: the labels of right proofs."""
 
     most_symbols: int = MAX_SYMBOLS
     faults: dict[str, str] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Database:
         return self
 
     def branch(self, most_symbols: int) -> Database:
-        """Return a copy that may read on without changing this one; no scope may be open."""
+        """Return a copy that can read more text without changing this one; no scope may be open."""
         (scope,) = self._scopes
         return Database(
             most_symbols,
@@ -109,7 +109,7 @@ class Database:
         )
 
     def end(self) -> Database:
-        """Say that there is no more text. Raises MetamathError when a scope is open."""
+        """Finish reading. Raises MetamathError when a scope is open."""
         if len(self._scopes) > 1:
             raise MetamathError("a scope is not closed")
         return self
@@ -214,11 +214,11 @@ class Database:
         return found
 
     def active_distinct(self) -> set[tuple[str, str]]:
-        """Return the pairs of variables that are distinct where the reader stands."""
+        """Return the pairs of variables that are distinct in the current scopes."""
         return set().union(*(scope.distinct for scope in self._scopes))
 
     def is_variable(self, symbol: str) -> bool:
-        """Tell whether a symbol is a variable that has a type where the reader stands."""
+        """Return whether a symbol is a variable with a type in the current scopes."""
         return symbol in self._types
 
 
@@ -241,7 +241,7 @@ def _until(tokens: Iterator[str], end: str, where: str) -> Iterator[str]:
 
 
 Step = str | int
-"""A label; or a number: -1 saves what is on top of the stack, others bring back what was saved, from 0."""
+"""A label; or a number: -1 saves the top of the stack, n >= 0 pushes the n-th saved statement."""
 
 
 def _decompress(database: Database, assertion: Assertion, proof: list[str]) -> list[Step]:
@@ -319,23 +319,23 @@ class _Checker:
         base = len(self.stack) - len(assertion.hypotheses)
         if base < 0:
             raise MetamathError(f"{assertion.label} needs more than is there")
-        stands_for: dict[str, Symbols] = {}
+        substitution: dict[str, Symbols] = {}
         for hypothesis, given in zip(assertion.hypotheses, self.stack[base:], strict=True):
             if hypothesis.variable:
                 if given[0] != hypothesis.symbols[0]:
                     raise MetamathError(f"{assertion.label}: {hypothesis.label} is of another sort")
-                stands_for[hypothesis.variable] = given[1:]
-            elif given != self._placed(hypothesis.symbols, stands_for):
+                substitution[hypothesis.variable] = given[1:]
+            elif given != self._placed(hypothesis.symbols, substitution):
                 raise MetamathError(f"{assertion.label}: {hypothesis.label} does not fit")
         if assertion.distinct:
-            self._check_distinct(assertion, stands_for)
-        self.stack[base:] = [self._placed(assertion.symbols, stands_for)]
+            self._check_distinct(assertion, substitution)
+        self.stack[base:] = [self._placed(assertion.symbols, substitution)]
 
-    def _placed(self, symbols: Symbols, stands_for: dict[str, Symbols]) -> Symbols:
+    def _placed(self, symbols: Symbols, substitution: dict[str, Symbols]) -> Symbols:
         placed: list[str] = []
         for symbol in symbols:
-            if symbol in stands_for:
-                placed += stands_for[symbol]
+            if symbol in substitution:
+                placed += substitution[symbol]
             else:
                 placed.append(symbol)
         self.left -= len(placed)
@@ -343,9 +343,9 @@ class _Checker:
             raise MetamathError("the proof writes more than is given to any proof")
         return tuple(placed)
 
-    def _check_distinct(self, assertion: Assertion, stands_for: dict[str, Symbols]) -> None:
+    def _check_distinct(self, assertion: Assertion, substitution: dict[str, Symbols]) -> None:
         is_variable = self.database.is_variable
-        inside = {name: {s for s in symbols if is_variable(s)} for name, symbols in stands_for.items()}
+        inside = {name: {s for s in symbols if is_variable(s)} for name, symbols in substitution.items()}
         for a, b in assertion.distinct:
             for first in inside[a]:
                 for second in inside[b]:

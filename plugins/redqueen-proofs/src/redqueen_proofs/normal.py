@@ -1,4 +1,4 @@
-"""One text for lemmas that are equal up to variables and the order of hypotheses."""
+"""The normal form of a lemma: equal for lemmas that are equal up to variables and the order of hypotheses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from redqueen_proofs.formulas import Lemma, write_formula
 
 
 def normal_form(lemma: Lemma) -> str:
-    """Return the least text over all renamings of the variables, hypotheses sorted: exactly canonical."""
+    """Return the least text over all renamings of the variables, with sorted hypotheses: a canonical form."""
     names = lemma.variables()
     goal, before = write_formula(lemma.goal), sorted({write_formula(formula) for formula in lemma.hypotheses})
     best: tuple[str, list[str]] | None = None

@@ -1,4 +1,4 @@
-"""Lemmas told in plain English, in fenced blocks. The wording is ours."""
+"""Prompts for lemmas in plain English, with fenced blocks. The wording is ours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from redqueen_proofs.calculus import RULES
 from redqueen_proofs.formulas import read_lemma, write_formula
 
 
-def _told() -> str:
+def _rules_text() -> str:
     lines = []
     for name, rule in RULES.items():
         premises = ", ".join(map(write_formula, rule.premises))
@@ -29,7 +29,7 @@ _PROOFS = f"""A proof is a list of steps with commas between them. The hypothese
 step gives the next line: a rule, and the numbers of the lines that it is used on, in the order of its premises. The
 last line must be the goal. For `p, p>q, q>r |- r` a proof is `mp 1 2, mp 4 3`. In a rule x, y and z stand for any
 formulas; what they stand for is worked out by itself. The rules:
-{_told()}"""
+{_rules_text()}"""
 
 
 def _propose(references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
@@ -60,8 +60,8 @@ def _solve(task: Task) -> str:
 
 def _numbered(text: str) -> str:
     lemma = read_lemma(text)
-    told = (f"line {number} is {write_formula(formula)}" for number, formula in enumerate(lemma.hypotheses, start=1))
-    return f"Here {', '.join(told)}." if lemma.hypotheses else "It has no hypotheses: the first step gives line 1."
+    lines = (f"line {number} is {write_formula(formula)}" for number, formula in enumerate(lemma.hypotheses, start=1))
+    return f"Here {', '.join(lines)}." if lemma.hypotheses else "It has no hypotheses: the first step gives line 1."
 
 
 def _read_proposal(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:

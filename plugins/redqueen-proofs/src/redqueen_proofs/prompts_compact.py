@@ -5,9 +5,8 @@
     solve      BOS 1 p \\n 2 p>q \\n ? q ASK proof_lemma OUT  ->  [THINK mp 1 2: 3 q /THINK] mp 1 2 EOS
     propose    BOS REF lines ... NEW proof_lemma OUT         ->  1 p \\n 2 p>q \\n mp 1 2: 3 q EOS
 
-A teacher writes a derivation, which counts as far as it holds: the last line that its steps give is the lemma's goal.
-As a program's output is computed and not believed, so is what the steps give; the formula that is written there says
-only what they leave open.
+A teacher writes a derivation. Its longest valid beginning counts, whose last line is the lemma's goal. Like a program's
+output, the goal is computed from the steps; the written formula only fills in what they leave open.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from redqueen_proofs.calculus import Line, ProofError, Step, conclude, read_proo
 from redqueen_proofs.formulas import Formula, Lemma, LemmaError, read_formula, read_lemma, write_formula
 
 KIND = "proof_lemma"
-MAX_STEPS_MENDED = 12
-"""A derivation of more steps, which the embedded base is not taught to write, is taken as it is (ours)."""
+MAX_STEPS_SHORTENED = 12
+"""A longer derivation, which the embedded base is not trained to write, is used unchanged (ours)."""
 _LINE = re.compile(r"(?:([a-z]+[0-9]?(?: [0-9]{1,2})*): )?(?:[0-9]{1,2}|(\?)) (.+)", re.ASCII)
 
 
@@ -88,14 +87,14 @@ def _read_proposal(text: str, given: Task | None, terms: VerifyConfig) -> Parsed
         return ParsedProposal(error="nothing to prove")
     goal, num_steps = goals[-1], len(steps)
     if len(goals) == len(steps):
-        goal, num_steps = _as_far_as_it_holds(hypotheses, steps, goals)
+        goal, num_steps = _longest_valid_part(hypotheses, steps, goals)
     return ParsedProposal(f"{', '.join(hypotheses)} |- {goal}".strip(), (", ".join(steps[:num_steps]),))
 
 
-def _as_far_as_it_holds(hypotheses: list[str], steps: list[str], goals: list[str]) -> tuple[str, int]:
-    """Return the goal and the number of steps of the longest part of a derivation that proves something new; of one
-    that has no such part, or too many steps, what its last line says."""
-    if len(steps) > MAX_STEPS_MENDED:
+def _longest_valid_part(hypotheses: list[str], steps: list[str], goals: list[str]) -> tuple[str, int]:
+    """Return the goal and the number of steps of the longest beginning of a derivation that proves something new;
+    without one, or with too many steps, the formula of the last line and all steps."""
+    if len(steps) > MAX_STEPS_SHORTENED:
         return goals[-1], len(steps)
     try:
         given = tuple(map(read_formula, hypotheses))
@@ -104,7 +103,7 @@ def _as_far_as_it_holds(hypotheses: list[str], steps: list[str], goals: list[str
     for num in range(len(steps), 0, -1):
         try:
             read = read_proof(", ".join(steps[:num]), len(given))
-            formula = _given_by(given, read, goals[num - 1])
+            formula = _conclusion(given, read, goals[num - 1])
         except (LemmaError, ProofError):
             continue
         if formula not in given:
@@ -112,8 +111,8 @@ def _as_far_as_it_holds(hypotheses: list[str], steps: list[str], goals: list[str
     return goals[-1], len(steps)
 
 
-def _given_by(hypotheses: tuple[Formula, ...], steps: list[Step], written: str) -> Formula:
-    """Return what the steps give: the written formula if it is an instance of that, else what they give in general."""
+def _conclusion(hypotheses: tuple[Formula, ...], steps: list[Step], written: str) -> Formula:
+    """Return the written formula if it is an instance of the steps' conclusion, else their most general conclusion."""
     try:
         return unfold(Lemma(hypotheses, read_formula(written)), steps)[-1].formula
     except (LemmaError, ProofError):

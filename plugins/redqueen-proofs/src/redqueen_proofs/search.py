@@ -1,7 +1,7 @@
-"""A bounded search for proofs: what follows from the hypotheses, round by round, among formulas that could matter.
+"""A bounded forward search for proofs: round by round, it derives relevant formulas from the hypotheses.
 
-A formula could matter when it is a part of the lemma, the negation of one, or an implication between two of them. The
-search is not complete; its work is bounded, and how much of it a lemma needs tells how hard the lemma is.
+A formula is relevant if it is a part of the lemma, the negation of a part, or an implication between two of them. The
+search is not complete. Its work is bounded, and the work that a lemma needs measures its difficulty.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from redqueen_proofs.calculus import Step
 from redqueen_proofs.formulas import Formula, Lemma, read_lemma, size
 
 MAX_SYMBOLS, MAX_PARTS, MAX_LINES, MAX_ROUNDS, MAX_TRIED = 120, 16, 500, 8, 40_000
-"""Symbols of a lemma that is searched at all, its parts that implications are formed of, lines derived, rounds, and
-rules tried (ours)."""
+"""Limits (ours): symbols of the lemma, parts for which implications are formed, derived lines, rounds, and tried
+rules."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What the search did: the shortest proof it met (None: none), the lines it derived, and the rounds it took."""
+    """The result of a search: a proof (None: none found), the number of derived lines, and the number of rounds."""
 
     steps: tuple[Step, ...] | None
     num_lines: int
@@ -44,11 +44,11 @@ class _Search:
         self.lemma = lemma
         self.parts = list(dict.fromkeys(part for whole in (lemma.goal, *lemma.hypotheses) for part in _parts(whole)))
         letter = lemma.variables()[0]
-        absurd: Formula = ("~", (">", letter, letter))  # what follows from a formula and its negation alike
+        absurd: Formula = ("~", (">", letter, letter))  # a contradiction: it follows from a formula and its negation
         self.parts = [*self.parts[:MAX_PARTS], absurd[1]]
         units = [*self.parts, *(("~", part) for part in self.parts if part[0] != "~")]
         self.wanted: set[Formula] = {*units, *((">", a, b) for a in units for b in units), *_parts(lemma.goal)}
-        for part in self.parts:  # implications of three, which two-step rules need
+        for part in self.parts:  # implications of three units, for rules with two steps
             if part[0] == ">":
                 self.wanted.update((">", unit, part) for unit in units)
         self.wanted.update((">", ("~", part), (">", part, absurd)) for part in self.parts)
@@ -76,17 +76,17 @@ class _Search:
         return Found(self._proof() if is_proved else None, len(self.reasons), number)
 
     def _add_theorems(self) -> None:
-        """Instances of the rules without premises that could matter."""
+        """Add the relevant instances of rules without premises."""
         for formula in self._in_order(self.wanted):
             rule = _theorem(formula)
             if rule and formula not in self.reasons:
                 self.reasons[formula] = (rule, ())
 
     def _in_order(self, formulas: set[Formula]) -> list[Formula]:
-        return sorted(formulas, key=repr)  # the same on every run, whatever the hash seed
+        return sorted(formulas, key=repr)  # independent of the hash seed
 
     def _round(self, new: set[Formula]) -> Iterator[tuple[Formula, Reason]]:
-        """Yield what the rules give from known lines of which one at least is new."""
+        """Yield the conclusions of rules from known lines, of which at least one is new."""
         known = list(self.reasons)
         by_left: dict[Formula, list[Formula]] = {}
         by_right: dict[Formula, list[Formula]] = {}
@@ -97,7 +97,7 @@ class _Search:
         for formula in known:
             is_new = formula in new
             if is_new:
-                yield from self._alone(formula)
+                yield from self._from_one(formula)
             for implication in by_left.get(formula, ()):
                 if is_new or implication in new:
                     yield implication[2], ("mp", (formula, implication))
@@ -114,7 +114,7 @@ class _Search:
                     if fits and (is_new or other in new):
                         yield (">", formula[1], other[2][2]), ("mpd", (formula, other))
 
-    def _alone(self, formula: Formula) -> Iterator[tuple[Formula, Reason]]:
+    def _from_one(self, formula: Formula) -> Iterator[tuple[Formula, Reason]]:
         one = (formula,)
         for part in self.parts:
             yield (">", part, formula), ("wk", one)
