@@ -118,8 +118,8 @@ def test_mistakes_are_told_in_terms_of_arguments(quick_run: Path, tmp_path: Path
         assert "is one folder: give a list of folders" in told(redqueen.breed, "M1", folder, tmp_path / "out")
     two = [tmp_path / "a", tmp_path / "b"]
     array = np.array([1.0, 2.0, 3.0])
-    assert "fitness: give one number a parent, 2" in told(redqueen.breed, "X1", two, tmp_path / "out", fitness=array)
-    assert "are not numbers" in told(redqueen.breed, "X1", two, tmp_path / "out", fitness=["best", "worst"])
+    assert "fitness: give one number per parent, 2" in told(redqueen.breed, "X1", two, tmp_path / "out", fitness=array)
+    assert "is not a list of numbers" in told(redqueen.breed, "X1", two, tmp_path / "out", fitness=["best", "worst"])
     assert told(redqueen.load_member, "nowhere").startswith("source nowhere is not a folder")
     assert "There is no journal at" in told(redqueen.Run, tmp_path)
 

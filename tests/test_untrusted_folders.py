@@ -299,7 +299,7 @@ def test_a_journal_cannot_talk_the_sandbox_away(tmp_path: Path) -> None:
     assert journal_config(folder).verify.allow_weak is False
     assert journal_config(folder, allow_weak=True).verify.allow_weak is True
     edit(folder, 'UPDATE run SET config = \'{"verify": {"kill_cpu_ms": 100000000}}\'')
-    with pytest.raises(UserError, match=r"asks for 100,000,000 ms a program"):
+    with pytest.raises(UserError, match=r"is 100,000,000 ms per program"):
         journal_config(folder)
 
 

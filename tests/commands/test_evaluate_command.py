@@ -313,7 +313,7 @@ def test_answers_are_not_written_where_a_link_in_a_runs_folder_leads(tmp_path: P
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "evaluations").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match="evaluations is a link, and answers are written there"):
+    with pytest.raises(UserError, match="evaluations is a link, but answers are written there"):
         _refuse_unwritable(tmp_path / "run" / "evaluations" / "mini-step-000100.jsonl")
 
 

@@ -37,7 +37,7 @@ def test_a_file_of_fewer_tasks_than_fit_is_said_to_be_one(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert write_rows(run, TaskFilter(limit=1), "chat", tmp_path / "one.jsonl").startswith("1 task in")
-    assert capsys.readouterr().err == "more tasks fit than the newest 1 written here: --limit 0 writes all\n"
+    assert capsys.readouterr().err == "more tasks match than the newest 1 written here: --limit 0 writes all\n"
     for at, wanted in enumerate([ALL, TaskFilter(limit=len(TASKS))]):
         write_rows(run, wanted, "chat", tmp_path / f"all{at}.jsonl")
     assert capsys.readouterr().err == ""

@@ -66,7 +66,7 @@ def test_items_of_which_an_answer_was_lost_are_left_out_and_that_is_said(
 def test_answers_of_several_examinees_are_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     both = answers(answers(tmp_path / "both.jsonl", {"a": "111"}), {"a": "000"}, examinee="S1")
     monkeypatch.setattr(sys, "argv", ["x", str(both), str(both)])
-    with pytest.raises(SystemExit, match="holds answers of S1, base"):
+    with pytest.raises(SystemExit, match="contains answers of S1, base"):
         main()
 
 
@@ -74,5 +74,5 @@ def test_answers_of_several_examinees_are_refused_by_name(tmp_path: Path, monkey
 def test_a_file_without_answers_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     (tmp_path / "none.jsonl").write_text(text)
     monkeypatch.setattr(sys, "argv", ["x", str(tmp_path / "none.jsonl"), str(tmp_path / "none.jsonl")])
-    with pytest.raises(SystemExit, match=r"none\.jsonl (holds no answers|is no file of answers)"):
+    with pytest.raises(SystemExit, match=r"none\.jsonl (contains no answers|is not a file of answers)"):
         main()

@@ -68,5 +68,5 @@ def test_answers_without_students_are_refused(tmp_path: Path, monkeypatch: pytes
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["x", str(tmp_path / "none.jsonl")])
-    with pytest.raises(SystemExit, match=r"none\.jsonl is no file"):
+    with pytest.raises(SystemExit, match=r"none\.jsonl is not a file"):
         main()

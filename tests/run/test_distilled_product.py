@@ -85,7 +85,7 @@ def test_it_stands_in_the_checkpoint_and_is_exported_and_evaluated_by_its_name(r
     assert not torch.equal(before, after)
     folder = export_member(run, DISTILLED, tmp_path / "out")
     assert any(b.abs().max() > 0 for _, b in read_adapter(folder).genotype.factors.values())
-    assert "a student of the right answers of S" in (folder / "README.md").read_text()
+    assert "distilled from the right answers of S" in (folder / "README.md").read_text()
     found = evaluate(str(run), "mini", limit=4, out=tmp_path / "answers.jsonl")
     assert DISTILLED in [one["name"] for one in found["members"]]
 

@@ -28,7 +28,7 @@ def test_a_run_without_a_valid_task_ends_red_without_a_product_and_with_exit_cod
             run_and_report(run, play)
         out, err = capsys.readouterr()
         assert end.value.code == 1 and "report:" in out
-        assert "no proposal of the run was ever valid, so nothing was learned and there is no product: take" in err
+        assert "no proposal of the run was ever valid, so nothing was learned and there is no product: choose" in err
     found = summary(read_run(run))
     assert (found["product"], found["gain"], found["steps"]) == (None, None, 2)
     with pytest.raises(UserError, match=r"run cannot be exported: no proposal of the run was ever valid"):

@@ -97,7 +97,7 @@ def test_a_run_that_wants_no_product_does_not_say_that_it_comes(tmp_path: Path, 
     path = run / "config.json"
     path.write_text(path.read_text().replace('"product": "probe"', '"product": "none"'))
     shutil.rmtree(run / CHECKPOINTS / "step-000004")
-    with pytest.raises(UserError, match=r"at its end\): choose one by --member"):
+    with pytest.raises(UserError, match=r"at its end\): choose a member with --member"):
         export_member(run, "", tmp_path / "out")
 
 

@@ -140,7 +140,7 @@ def _product(run_dir: Path, state: State, wanted: str) -> str:
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
         name, failed = product_name(read.metric_series(journal), state.step), is_nothing_valid(journal)
     if name is None and failed:
-        raise UserError(f"{run_dir} has no product: {NOTHING_VALID}; export one of its members with --member")
+        raise UserError(f"{run_dir} cannot be exported: {NOTHING_VALID}; export one of its members with --member")
     if name is None:
         finish = "" if wanted == "none" else f"finish the run (`{command('resume', run_dir)}`), or "
         raise UserError(
