@@ -9,25 +9,25 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 NOTHING = "–"
-"""Stands where a number is not defined."""
+"""Shown for a number that is not defined."""
 
 HIDDEN_CATEGORIES = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-"""Unicode categories without a safe shape of their own: controls, formats (bidi, zero width, tags), surrogates,
+"""Unicode categories that are not safe to display: controls, formats (bidi, zero width, tags), surrogates,
 private use, unassigned, line and paragraph separators."""
 
 BLANK = frozenset(
     {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, *range(0x180B, 0x1810), *range(0xFE00, 0xFE0E),
      *range(0xE0100, 0xE01F0)}
 )  # fmt: skip
-"""Letters and marks without a shape: fillers, joiners, the braille blank, and the selectors of variants that hide data.
-Two selectors stay, which ordinary text has (text or picture)."""
+"""Letters and marks that are invisible: fillers, joiners, the braille blank, and variation selectors, which can hide
+data. The two selectors that ordinary text uses (text or emoji style) are allowed."""
 
 MAX_MARKS = 4
 """Longest run of combining marks that is shown unchanged; longer ones cover the neighbouring lines."""
 
 
 def visible(text: str, max_chars: int | None = None, one_line: bool = False) -> str:
-    """Return ``text`` with every hidden or commanding character written out, safe for a terminal and for HTML *text*.
+    """Return ``text`` with invisible and control characters written out, safe for a terminal and for HTML *text*.
 
     Control characters become their pictures (ESC is ``␛``), bidi marks, zero-width and other format characters become
     ``⟨U+202E⟩``; newline and tab stay, or with ``one_line`` become ``⏎`` and a space. Text beyond ``max_chars``
@@ -39,14 +39,14 @@ def visible(text: str, max_chars: int | None = None, one_line: bool = False) -> 
     if kept.isascii() and kept.isprintable():
         shown = kept
     else:
-        shown = "".join(_shape(character, one_line) for character in _without_towers(kept))
+        shown = "".join(_visible_character(character, one_line) for character in _limit_combining_marks(kept))
     return f"{shown} … ({num_left_out:,} more characters)" if num_left_out else shown
 
 
 def shown(value: object) -> object:
-    """Return a text as ``visible`` writes it, anything else (marked-up text too) as it is: for the template engine.
+    """Return a ``str`` made ``visible``, any other value (also ``Markup``) as it is. The template engine calls this.
 
-    Every expression of a page passes through it, so that no value can bring in invisible characters.
+    It filters every expression of a page, so that no value can insert invisible characters.
     """
     return visible(value) if type(value) is str else value
 
@@ -68,7 +68,7 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def script_json(value: object) -> str:
     """Return JSON that is safe inside a ``<script>`` element: ASCII only, and no ``<``, ``>`` or ``&`` in it.
 
-    So nothing in it can end the element or open a comment; its texts are ``visible``, for a script writes them on the
+    Nothing in it can end the element or open a comment. Its texts are ``visible``, because a script writes them on the
     page. Raises ValueError for NaN and infinity.
     """
     text = json.dumps(all_visible(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
@@ -85,7 +85,7 @@ def all_visible(value: object) -> object:
 
 
 @lru_cache(maxsize=4096)
-def _shape(character: str, one_line: bool) -> str:
+def _visible_character(character: str, one_line: bool) -> str:
     if character == "\n":
         return "⏎" if one_line else character
     if character == "\t":
@@ -98,8 +98,8 @@ def _shape(character: str, one_line: bool) -> str:
     return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
 
 
-def _without_towers(text: str) -> str:
-    """Write out the combining marks beyond the first few of a run."""
+def _limit_combining_marks(text: str) -> str:
+    """Write out the combining marks of a run beyond the first ``MAX_MARKS``."""
     if text.isascii():
         return text
     pieces, run = [], 0
@@ -110,7 +110,7 @@ def _without_towers(text: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return a number with as many digits as are worth reading: 1,234 and 12.3 and 0.123."""
+    """Return a number with about three significant digits: 1,234 and 12.3 and 0.123."""
     if value is None:
         return NOTHING
     if float(value).is_integer() or abs(value) >= 1000:

@@ -1,8 +1,9 @@
 """Matchmaking: the pairs of teacher and student of a step, by skill ratings that every match updates.
 
 ``pfsp``, prioritised fictitious self-play, favours pairs with an uncertain outcome; ``uniform`` is its control, and
-``all_pairs`` fills the payoff matrix. Numbers need not match: each teacher draws one student without replacement and
-the pool refills when it runs out, so with fewer students some meet several teachers, and with more some sit out.
+``all_pairs`` fills the payoff matrix. The two sub-populations may differ in size: each teacher draws one student
+without replacement, and the pool refills when it is empty. With fewer students than teachers, some meet several
+teachers; with more, some have no match in this step.
 
 The Gaussian update is that of Herbrich, Minka and Graepel, "TrueSkill: a Bayesian skill rating system" (2006), for two
 players: each skill is a normal distribution, a performance is skill plus noise of standard deviation ``beta``, and the
@@ -26,20 +27,18 @@ from redqueen.config import MatchConfig
 from redqueen.records import Individual, Match, Rating
 
 DEFAULTS = MatchConfig()
-
-
-_UNIT = NormalDist()
+_UNIT_NORMAL = NormalDist()
 
 
 @dataclass(frozen=True)
 class GaussianRating:
-    """Rates teachers and students by their games against each other; a skill is a normal distribution.
+    """Rates teachers and students by their matches against each other; a skill is a normal distribution.
 
     The defaults are the published constants.
 
-    ``mu``, ``sigma``: mean and standard deviation of a newcomer's rating, in rating points. ``beta``: spread of one
-    performance. ``tau``: drift of a skill between matches. ``draw_frac`` in [0, 1): probability of a draw between
-    equals, which fixes the draw margin (no reader of the paper names one; 0.1 is the rating system's usual value).
+    ``mu``, ``sigma``: mean and standard deviation of a newcomer's rating, in rating points. ``beta``: standard
+    deviation of one performance. ``tau``: drift of a skill between matches. ``draw_frac`` in [0, 1): probability of a
+    draw between equals, which fixes the draw margin (no reader of the paper gives it; 0.1 is TrueSkill's usual value).
     """
 
     mu: float = 25.0
@@ -53,7 +52,7 @@ class GaussianRating:
         return Rating(self.mu, self.sigma)
 
     def expected_win(self, student: Rating, teacher: Rating) -> float:
-        """Return the student's expected win in [0, 1]. Source: paper.
+        """Return the probability in [0, 1] that the student wins. Source: paper.
 
         p = Phi((mu_s - mu_t) / sqrt(sigma_s^2 + sigma_t^2 + 2 beta^2)).
         """
@@ -72,22 +71,22 @@ class GaussianRating:
         return self._shift(teacher, student, winner == "draw")
 
     def fitness(self, rating: Rating) -> float:
-        """Return the lower confidence bound mu - 3 sigma: a skill that is very probably reached. Source: paper."""
+        """Return mu - 3 sigma, a lower confidence bound of the skill. Source: paper."""
         return rating.mu - 3 * rating.sigma
 
     def pool(self, ratings: Sequence[Rating]) -> Rating:
         """Return the mean mu and the root mean square sigma. Source: ours.
 
-        A child's sigma is not widened: it would lower mu - 3 sigma, and the newest would leave instead of the worst.
+        A child's sigma is not widened: with a lower mu - 3 sigma, the newest would be removed instead of the worst.
         """
         return Rating(fmean(rating.mu for rating in ratings), math.sqrt(fmean(rating.sigma**2 for rating in ratings)))
 
     def draw_margin(self) -> float:
         """Performances closer than this are a draw: Phi^-1((draw_frac + 1) / 2) sqrt(2) beta, in rating points."""
-        return _UNIT.inv_cdf((self.draw_frac + 1) / 2) * math.sqrt(2) * self.beta
+        return _UNIT_NORMAL.inv_cdf((self.draw_frac + 1) / 2) * math.sqrt(2) * self.beta
 
     def _shift(self, first: Rating, second: Rating, drawn: bool) -> tuple[Rating, Rating]:
-        """The update when ``first`` has won or, with ``drawn``, neither has."""
+        """Update both ratings after ``first`` won or, with ``drawn``, after a draw."""
         var_first = first.sigma**2 + self.tau**2
         var_second = second.sigma**2 + self.tau**2
         c = math.sqrt(var_first + var_second + 2 * self.beta**2)
@@ -97,15 +96,15 @@ class GaussianRating:
 
 
 STANDARD = GaussianRating()
-"""With the published standard constants."""
+"""The rating system with the published constants."""
 
 
 def decide(solve_rate_frac: float | None, expected_win_frac: float, tolerance_frac: float = 1e-9) -> Winner:
-    """Who won: the student if it solved more than the ratings predict, the teacher if less, else a draw.
+    """Return the winner: the student if it solved more than the ratings predict, the teacher if less, else a draw.
 
     ``solve_rate_frac`` is the mean over the match's tasks of the share of graded attempts that were right; None when
-    the teacher made no valid task, and then the student wins. A match whose attempts were all lost has no result: do
-    not ask. Source: re-implementations.
+    the teacher made no valid task, and then the student wins. Do not call this for a match whose attempts were all
+    lost: it has no result. Source: re-implementations.
     """
     if solve_rate_frac is None:
         return "student"
@@ -120,7 +119,7 @@ def _moved(mu: float, variance: float, c: float, v: float, w: float) -> Rating:
 
 
 def _win_moments(lead: float, margin: float) -> tuple[float, float]:
-    """Mean and variance corrections (v, w) of a normal cut off below ``margin``, relative to ``lead``."""
+    """Mean and variance corrections (v, w) of a normal truncated below ``margin``, relative to ``lead``."""
     x = lead - margin
     mass = _cdf(x)
     # Far in the lower tail the mass underflows; there v tends to -x and w to 1.
@@ -129,11 +128,11 @@ def _win_moments(lead: float, margin: float) -> tuple[float, float]:
 
 
 def _draw_moments(lead: float, margin: float) -> tuple[float, float]:
-    """Corrections (v, w) of a normal cut off outside [-margin, margin], relative to ``lead``."""
-    distance = abs(lead)  # the lower tail, where both masses keep their digits
+    """Corrections (v, w) of a normal truncated to [-margin, margin], relative to ``lead``."""
+    distance = abs(lead)  # in the lower tail both probabilities keep their precision
     upper, lower = margin - distance, -margin - distance
     mass = _cdf(upper) - _cdf(lower)
-    if mass <= 0:  # no margin at all, or out of reach: the interval is a point, v = -lead and w = 1
+    if mass <= 0:  # the interval has no mass: treated as a point, v = -lead and w = 1
         return math.copysign(upper, -lead), 1.0
     v = (_pdf(lower) - _pdf(upper)) / mass
     w = v**2 + (upper * _pdf(upper) - lower * _pdf(lower)) / mass
@@ -145,7 +144,7 @@ def _pdf(x: float) -> float:
 
 
 def _cdf(x: float) -> float:
-    """Phi(x) through erfc, which keeps its digits in the lower tail where erf would cancel."""
+    """Phi(x) by erfc, which keeps its precision in the lower tail, where erf loses it by cancellation."""
     return math.erfc(-x / math.sqrt(2)) / 2
 
 
@@ -155,10 +154,10 @@ def pair(
     rng: np.random.Generator,
     config: MatchConfig = DEFAULTS,
 ) -> list[Match]:
-    """The matches of one step by ``config.rule``, in the order of ``teachers`` (``all_pairs``: then of ``students``).
+    """Return the matches of a step by ``config.rule``, ordered by teacher (``all_pairs``: then by student).
 
-    Under pfsp a student is drawn with weight p (1 - p), p its expected win. Raises ValueError for an empty side.
-    Source: paper (pfsp), re-implementations (weight, refilling pool), ours (the other rules).
+    Under pfsp a student is drawn with weight p (1 - p), where p is its expected win. Raises ValueError without teachers
+    or students. Source: paper (pfsp), re-implementations (weight, refilling pool), ours (the other rules).
     """
     if not teachers or not students:
         raise ValueError("a match needs at least one teacher and one student")
@@ -168,7 +167,7 @@ def pair(
 
 
 def preference(teachers: Sequence[Rating], students: Sequence[Rating]) -> float:
-    """The share of pfsp's first draws that depend on the ratings, in [0, 1 - 1 / number of students]; 0: uniform.
+    """Return how far pfsp's first draw is from uniform, in [0, 1 - 1 / number of students]; 0: uniform.
 
     The total variation distance between a teacher's chances of drawing each student, proportional to p (1 - p), and
     equal chances. Mean over teachers (ours).
@@ -190,9 +189,9 @@ def with_hall_of_fame(
 ) -> list[Match]:
     """Put a frozen past member into each match with probability ``config.hall_of_fame_frac``.
 
-    A fair coin (among the sides that have a hall) says which side the past member takes; it is drawn uniformly. A match
-    that would occur twice is left unchanged. The number of matches does not change. Source:
-    hall of fame of Rosin and Belew (1997); the share and the coin are ours, off by default.
+    The past member replaces the teacher or the student with equal probability (or always the only role that has a hall)
+    and is drawn uniformly. A match that would occur twice is left unchanged. The number of matches does not change.
+    Source: hall of fame of Rosin and Belew (1997); the share and the choice of the role are ours. Off by default.
     """
     members = {member.id: member for member in (*teachers, *students)}
     sides = [side for side, hall in (("teacher", hall_teachers), ("student", hall_students)) if hall]
@@ -220,7 +219,7 @@ def _uniform(wins: NDArray[np.float64], rng: np.random.Generator) -> list[tuple[
 
 
 def _all_pairs(wins: NDArray[np.float64], rng: np.random.Generator) -> list[tuple[int, int]]:
-    """Every student attempts every teacher's tasks."""
+    """All pairs: every student attempts every teacher's tasks."""
     return [(i, j) for i, j in np.ndindex(wins.shape)]
 
 
@@ -236,13 +235,13 @@ def _expected_wins(teachers: Sequence[Rating], students: Sequence[Rating]) -> ND
 
 
 def _log_weights(wins: NDArray[np.float64]) -> NDArray[np.float64]:
-    """In logarithms, so that a hopeless pair gets a tiny weight rather than a 0/0."""
+    """Return log(p (1 - p)), bounded below: an extreme p gives a tiny weight, not 0/0."""
     return np.log(np.clip(wins * (1 - wins), 1e-300, None))
 
 
 def _draw_without_replacement(log_weights: NDArray[np.float64], rng: np.random.Generator) -> list[tuple[int, int]]:
-    """Teachers draw in random order, so that the last of the list does not always take what is left; sorted back by
-    teacher."""
+    """Let the teachers draw in random order, so that the last one does not always get the remaining student; return the
+    pairs sorted by teacher."""
     num_teachers, num_students = log_weights.shape
     pool: list[int] = []
     drawn = []

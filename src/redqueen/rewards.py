@@ -1,7 +1,7 @@
-"""The verifier as a reward for other trainers: functions in the form that TRL's trainers call, and rows to train on.
+"""The verifier as a reward for other trainers: functions with the signature that TRL's trainers expect.
 
-Such a function is called with ``prompts``, ``completions`` and, by name, the other columns of the data set as lists of
-equal length; it returns one reward each, None where grading failed because of the infrastructure. It needs no torch.
+Such a function is called with ``prompts``, ``completions`` and, by name, the other columns of the data set, as lists of
+equal length. It returns one reward for each completion, None where the infrastructure failed. It does not need torch.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 
 Reward = Callable[..., list[float | None]]
 _END_TOKENS = re.compile(r"(?:(?:<[|｜][\w▁]{1,30}[|｜]>|</s>|<eos>|<pad>|<end_of_turn>)\s*){1,99}\Z")
-"""What trainers may leave of the tokens that end a turn."""
-_SAID = ("text", "output_text")
-"""The types of the parts of a content that are the answer's text: not its reasoning, no image."""
-_SPEAKERS = ("assistant", "model")
+"""End-of-turn tokens that trainers may leave at the end of a text."""
+_TEXT_TYPES = ("text", "output_text")
+"""Types of the content parts that are the text of the answer, not its reasoning or an image."""
+_MODEL_ROLES = ("assistant", "model")
 
 
 def reward_fn(
     prompt_format: str = "chat", tokenizer: PreTrainedTokenizerBase | None = None, config: Config | None = None
 ) -> Reward:
-    """Return a reward for answers to the tasks of ``task_rows``: 1 right, -0.5 wrong, -1 unreadable (as students earn).
+    """Return a reward for answers to tasks of ``task_rows``: 1 right, -0.5 wrong, -1 unreadable, as for students.
 
-    ``tokenizer`` is needed to tell answers that were cut off, and where the format's marks are special tokens, which
-    trainers leave out of the text. A completion came to its end if it holds an end token of the tokenizer or of the
-    generation config, or if its last token is another control token. ``config``: its section ``verify`` sets
-    workers and limits. The sandbox starts at the first call of each process and ends with the function.
-    Raises UserError where there is none; the function raises it for columns that are not tasks of the format.
+    ``tokenizer`` is needed to recognise answers that were cut off, and for formats whose marks are special tokens,
+    because trainers remove these from the text. A completion is finished if it holds an end token of the tokenizer or
+    of the generation config, or if its last token is another control token. ``config``: its section ``verify`` sets
+    workers and limits. The sandbox starts at the first call in each process and closes with the function. Raises
+    UserError for an unknown format; the function raises it without a sandbox, or for columns that are not its tasks.
     """
     form = format_named(prompt_format)
-    sandbox = _FirstCall(lambda: open_sandbox(config or Config()))
+    sandbox = _LazySandbox(lambda: open_sandbox(config or Config()))
 
     def redqueen_reward(
         prompts: Sequence[Any] = (),
@@ -75,13 +75,13 @@ def reward_fn(
 
 
 def program_reward_fn(workers: int = 2) -> Reward:
-    """Return a reward for programs by unit tests: 1 when all pass, else 0, in the manner of HumanEval and MBPP.
+    """Return a reward for programs by unit tests: 1 when all pass, else 0, as in HumanEval and MBPP.
 
     Reads the columns ``tests`` (trusted Python with assertions, as a text or a list of texts) and ``entry`` (the
-    function's name; tests may also call it ``candidate``). The program is the completion's last fenced block of Python,
-    or all of it, without what only shows its use. The function raises UserError for tests that test nothing.
+    function's name; tests may also call it ``candidate``). The program is the completion's last fenced Python block, or
+    the whole completion, without example calls. The function raises UserError for tests that test nothing.
     """
-    tester = _FirstCall(lambda: UnitTester(workers=workers))
+    tester = _LazySandbox(lambda: UnitTester(workers=workers))
 
     def tests_reward(
         prompts: Sequence[Any] = (), completions: Sequence[Any] = (), **columns: Sequence[Any]
@@ -91,8 +91,8 @@ def program_reward_fn(workers: int = 2) -> Reward:
         units = []
         for i, (one, tests, entry) in enumerate(zip(completions, columns["tests"], columns["entry"], strict=True)):
             runnable = runnable_tests(tests, entry, f"row {i}")
-            said = _END_TOKENS.sub("", _text(one))
-            units.append(UnitTest(f"row {i}", definitions(bare(said, entry), entry), runnable, entry))
+            text = _END_TOKENS.sub("", _text(one))
+            units.append(UnitTest(f"row {i}", definitions(bare(text, entry), entry), runnable, entry))
         return [None if one.lost else float(one.correct) for one in tester.get().grade(units)]
 
     weakref.finalize(tests_reward, tester.close)
@@ -102,8 +102,8 @@ def program_reward_fn(workers: int = 2) -> Reward:
 _Sandbox = TypeVar("_Sandbox", Sandbox, UnitTester)
 
 
-class _FirstCall(Generic[_Sandbox]):
-    """A resource that is opened on first use: once for all threads, and again in a process that was forked since."""
+class _LazySandbox(Generic[_Sandbox]):
+    """A sandbox that opens on first use: once for all threads of a process, and again in a forked process."""
 
     def __init__(self, open_one: Callable[[], _Sandbox]) -> None:
         self._open_one: Callable[[], _Sandbox] = open_one
@@ -133,30 +133,30 @@ def _check_columns(wanted: int, columns: Mapping[str, Sequence[Any]], names: Seq
 
 
 def _text(completion: Any) -> str:
-    """Return a completion's text: itself, or the content of its last turn, which may be a list of parts. The turn of a
-    user or a tool is no answer."""
+    """Return a completion's text: the completion itself, or the content of its last turn, which may be a list of parts.
+    The text is empty if the last turn is that of a user or a tool."""
     content = completion
     refusal = f"a completion is {completion!r:.100}: give a text, or a list of turns with a content"
     if isinstance(completion, list | tuple) and completion:
         if not isinstance(completion[-1], Mapping) or completion[-1].keys().isdisjoint(("role", "content")):
             raise UserError(refusal)
-        content = completion[-1].get("content") if completion[-1].get("role", "model") in _SPEAKERS else ""
+        content = completion[-1].get("content") if completion[-1].get("role", "model") in _MODEL_ROLES else ""
     parts = [content or ""] if isinstance(content, str | None) else content
     if not isinstance(parts, list | tuple) or not all(isinstance(part, str | Mapping) for part in parts):
         raise UserError(refusal)
-    said = [{"text": part} if isinstance(part, str) else part for part in parts]
-    return "\n".join(str(part.get("text") or "") for part in said if part.get("type", "text") in _SAID)
+    typed = [{"text": part} if isinstance(part, str) else part for part in parts]
+    return "\n".join(str(part.get("text") or "") for part in typed if part.get("type", "text") in _TEXT_TYPES)
 
 
 def _decoded(tokenizer: PreTrainedTokenizerBase, ids: Sequence[Sequence[int]]) -> tuple[list[str], list[bool]]:
-    """Decode completions up to their end token with every other mark left in, and return which ended."""
+    """Decode completions up to their end token, keeping all other marks. Return the texts, and which have ended."""
     from transformers import GenerationConfig
 
     try:
-        beside = GenerationConfig.from_pretrained(tokenizer.name_or_path, local_files_only=True)
+        generation_config = GenerationConfig.from_pretrained(tokenizer.name_or_path, local_files_only=True)
     except (OSError, ValueError):
-        beside = None
-    ends, pad = set(end_tokens(tokenizer, beside)), tokenizer.pad_token_id
+        generation_config = None
+    ends, pad = set(end_tokens(tokenizer, generation_config)), tokenizer.pad_token_id
     special = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
     marks = {*special, *tokenizer.all_special_tokens} - {*MARKS, *ChatFrame.marks}
     last = {tokenizer.convert_tokens_to_ids(mark) for mark in marks} - {pad, tokenizer.unk_token_id}
@@ -174,10 +174,10 @@ def _decoded(tokenizer: PreTrainedTokenizerBase, ids: Sequence[Sequence[int]]) -
 
 
 def runnable_tests(tests: object, entry: object, where: str) -> str:
-    """Return the tests of a data set's row as statements that run: a list of assertions (MBPP) as one text.
+    """Return the tests of one row as a program that runs them; a list of assertions (MBPP) becomes one text.
 
-    HumanEval's ``check(candidate)`` and functions of pytest are called where nothing calls them. Raises UserError,
-    which begins with ``where``, for tests that are not Python text or that would never run.
+    Calls of HumanEval's ``check(candidate)`` and of pytest functions are added where the tests do not call them. Raises
+    UserError, which begins with ``where``, for tests that are not Python text or that would never run.
     """
     if not (isinstance(entry, str) and entry.isidentifier()) or iskeyword(entry):
         raise UserError(f"{where}: entry is {entry!r:.100}: give the name of the function that the tests call")
@@ -206,7 +206,7 @@ def _is_uncalled_test(node: ast.stmt, body: Sequence[ast.stmt]) -> bool:
 
 
 def _call(node: ast.stmt, where: str) -> str:
-    """Return the statement that calls an uncalled test. Raises UserError where it needs what only its author knows."""
+    """Return a statement that calls an uncalled test. Raises UserError where its arguments are unknown."""
     name = getattr(node, "name", "")
     if isinstance(node, ast.FunctionDef) and not node.decorator_list and None not in node.args.kw_defaults:
         names = [argument.arg for argument in node.args.posonlyargs + node.args.args]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SampledAttempts:
-    """What one student sampled for one task, not parsed yet."""
+    """The completions that one student sampled for one task, not parsed yet."""
 
     task: Task
     student: Individual
@@ -32,18 +32,18 @@ class SampledAttempts:
 
 @dataclass(frozen=True)
 class GradedAttempts(SampledAttempts):
-    """All attempts of one student at one task: outcomes, with the completions they were read from."""
+    """All attempts of one student at one task: the outcomes, and the completions they were parsed from."""
 
     outcomes: tuple[Outcome, ...]
 
     @property
     def kept(self) -> list[int]:
-        """Which attempts are samples: a lost one (the infrastructure's fault) is neither right nor wrong."""
+        """Indices of the attempts that count. A lost one (infrastructure failure) is neither right nor wrong."""
         return [i for i, outcome in enumerate(self.outcomes) if not outcome.grade.lost]
 
     @property
     def solve_frac(self) -> float | None:
-        """Share of right attempts in [0, 1]; None when all were lost."""
+        """Share of correct attempts in [0, 1]; None when all were lost."""
         kept = self.kept
         return sum(self.outcomes[i].grade.correct for i in kept) / len(kept) if kept else None
 
@@ -51,13 +51,13 @@ class GradedAttempts(SampledAttempts):
 def draw_anchors(
     pairs: Sequence[tuple[Task, Individual]], anchors: Sequence[Task], anchor_frac: float, streams: Streams
 ) -> list[tuple[Task, Individual]]:
-    """Return anchors for every student in ``pairs``, so that they are ``anchor_frac`` in [0, 1) of all its tasks."""
+    """Draw anchors for every student in ``pairs``: a share ``anchor_frac`` in [0, 1) of all tasks of that student."""
     students = {student.id: student for _, student in pairs}
     drawn = []
     for name, num_tasks in Counter(student.id for _, student in pairs).items():
         num = min(round(num_tasks * anchor_frac / (1 - anchor_frac)), len(anchors))
-        places = streams.rng("anchors", name).choice(len(anchors), num, replace=False) if num else ()
-        drawn += [(anchors[at], students[name]) for at in places]
+        indices = streams.rng("anchors", name).choice(len(anchors), num, replace=False) if num else ()
+        drawn += [(anchors[i], students[name]) for i in indices]
     return drawn
 
 
@@ -69,7 +69,7 @@ def sample_attempts(
     tokenizer: PreTrainedTokenizerBase,
     streams: Streams,
 ) -> list[SampledAttempts]:
-    """Sample ``num_attempts`` attempts of every student at its task, in one call."""
+    """Sample ``num_attempts`` attempts for every (task, student) pair, in one call of the sampler."""
     prompts = [prompt_format.encode(tokenizer, prompt_format.solve(task)) for task, _ in pairs]
     requests = [
         Request(
@@ -90,18 +90,18 @@ def grade(
     prompt_format: PromptFormat,
     tokenizer: PreTrainedTokenizerBase,
 ) -> list[GradedAttempts]:
-    """Read the answers and have them graded, all in one call of the verifier."""
-    read = [[_read(one.task, one.student, c, prompt_format, tokenizer) for c in one.completions] for one in sampled]
-    asked = [(one.task, attempt.answer) for one, row in zip(sampled, read, strict=True) for attempt in row]
-    grades = iter(grade_answers(asked, verifier))
-    answered = []
-    for one, attempts in zip(sampled, read, strict=True):
+    """Parse the answers and grade them all in one call of the verifier."""
+    parsed = [[_parse(one.task, one.student, c, prompt_format, tokenizer) for c in one.completions] for one in sampled]
+    pairs = [(one.task, attempt.answer) for one, row in zip(sampled, parsed, strict=True) for attempt in row]
+    grades = iter(grade_answers(pairs, verifier))
+    graded = []
+    for one, attempts in zip(sampled, parsed, strict=True):
         outcomes = tuple(Outcome(attempt, next(grades)) for attempt in attempts)
-        answered.append(GradedAttempts(one.task, one.student, one.prompt, one.completions, outcomes))
-    return answered
+        graded.append(GradedAttempts(one.task, one.student, one.prompt, one.completions, outcomes))
+    return graded
 
 
-def _read(
+def _parse(
     task: Task,
     student: Individual,
     completion: Completion,
@@ -114,8 +114,8 @@ def _read(
 
 @dataclass(frozen=True)
 class Game:
-    """How a match ended. ``solve_frac`` is the mean of the tasks' shares of right attempts, each task weighing as much
-    however often it was attempted; None when the teacher made no valid task. ``winner`` "none": no result."""
+    """The result of a match. ``solve_frac`` is the unweighted mean over tasks of the share of correct attempts; None
+    when the teacher made no valid task or all attempts were lost. ``winner`` is "none" for a match without a result."""
 
     match: Match
     num_tasks: int
@@ -126,12 +126,12 @@ class Game:
 def score_games(
     matches: Sequence[Match], judged: Sequence[Task | Rejection], answered: Sequence[GradedAttempts]
 ) -> list[Game]:
-    """Return the winner of each match: the student where it solved a larger share than its rating predicts."""
+    """Score each match: the student wins if it solved a larger share than the ratings predict."""
     return [_score(match, judged, answered) for match in matches]
 
 
 def _score(match: Match, judged: Sequence[Task | Rejection], answered: Sequence[GradedAttempts]) -> Game:
-    """Attempts that the infrastructure lost do not count: a match without others has no result.
+    """Score one match. Lost attempts do not count: if all were lost, the match has no result.
 
     A single agent that solves its own tasks has no result either.
     """
@@ -147,7 +147,7 @@ def _score(match: Match, judged: Sequence[Task | Rejection], answered: Sequence[
 
 
 def rated(members: Sequence[Individual], past: Sequence[Individual], games: Sequence[Game]) -> tuple[Individual, ...]:
-    """Return the members with their ratings after the games, in order; those of past members do not move."""
+    """Return the members with their ratings after the games, in order. Ratings of past members are frozen."""
     frozen = {member.id: member.rating for member in past}
     ratings = {member.id: member.rating for member in members} | frozen
     for game in games:

@@ -1,11 +1,11 @@
 """Statistics: intervals of rates and means, differences over items and over runs, an effect size, an exact test.
 
 Attempts at the same item are not independent, and neither are the three tasks made from one function; the bootstrap
-therefore resamples whole clusters, and where the items were drawn by strata of fixed size, it keeps those sizes. Of
-runs, each is one observation: its steps, members and items share everything that a seed decides. No resample leaves the
-range of three runs, so a percentile bootstrap over them contains the mean in three cases of four where it claims 95 %:
-intervals over runs are Student's t instead. They assume that runs scatter about normally, which few runs cannot show;
-the permutation test does not. All intervals and tests are two-sided.
+therefore resamples whole clusters, and where the items were drawn by strata of fixed size, it keeps those sizes. Each
+run is one observation: its steps, members and items share everything that the seed determines. No resample leaves the
+range of three runs, so the 95 % percentile bootstrap over three runs covers the mean in only three cases of four.
+Intervals over runs are therefore Student's t. They assume that results of runs are roughly normal, which few runs
+cannot confirm; the permutation test does not assume it. All intervals and tests are two-sided.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Array = NDArray[np.float64]
 Labels = Sequence[object]
 
 PERMUTATION_SEED = 20_260_501
-"""Where not all labellings are tried, the same are for every table, so that equal results give equal reports."""
+"""Seed of the random labellings, the same for every table, so that equal results give equal reports."""
 
 MAX_LABELLINGS = 200_000
-"""Beyond this many ways to label the runs (more than 10 against 10), a random part of them is tried."""
+"""With more labellings of the runs than this (more than 10 against 10), a random subset of them is tried."""
 
 _TOLERANCE = 1e-9
-"""Differences that are equal but for rounding count as equal, relative to the spread of the values; runs that differ by
-no more than this share of their size do not differ."""
+"""Relative tolerance: differences within this share of the largest absolute value count as equal, and runs whose
+results differ by no more than this share have no spread."""
 
 # fmt: off
 _T = (
@@ -44,14 +44,14 @@ _T = (
 
 
 class Interval(NamedTuple):
-    """A closed interval, ``low <= high``; both nan when there was nothing to estimate from."""
+    """A closed interval, ``low <= high``; both are nan when there were no data to estimate it from."""
 
     low: float
     high: float
 
     @property
     def known(self) -> bool:
-        """Return whether there was something to estimate from."""
+        """Whether there were data to estimate the interval from."""
         return self.low <= self.high
 
 
@@ -60,9 +60,9 @@ _UNKNOWN = Interval(float("nan"), float("nan"))
 
 @dataclass(frozen=True)
 class Difference:
-    """Arm less reference. ``estimate`` is the difference of means, with its 95 % interval over seeds (Welch's).
+    """Arm minus reference. ``estimate`` is the difference of means, ``interval`` its 95 % interval over seeds (Welch).
 
-    ``p`` is the permutation test's, and ``least_p`` the smallest that it could have given for these numbers of runs.
+    ``p`` is from the permutation test; ``least_p`` is the smallest p that the test can give for these numbers of runs.
     """
 
     estimate: float
@@ -107,7 +107,7 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 
 
 def percentile_interval(draws: Array) -> Interval:
-    """Return the 95 % percentile bootstrap interval (Efron 1979) from resamples; nan ones do not count."""
+    """Return the 95 % percentile bootstrap interval (Efron 1979) from resamples; nan values are ignored."""
     known = draws[np.isfinite(draws)]
     low, high = np.quantile(known, [0.025, 0.975]) if known.size else (float("nan"), float("nan"))
     return Interval(float(low), float(high))
@@ -120,22 +120,22 @@ def resampled_means(
     clusters: Labels | None = None,
     strata: Labels | None = None,
 ) -> Array:
-    """Return the means of ``num_resamples`` resamples of ``values`` (n,), drawn in whole clusters.
+    """Return the means (num_resamples,) of resamples of ``values`` (n,), drawn in whole clusters.
 
     ``clusters``: n labels; items with equal labels are drawn together (default: every item by itself). ``strata``: n
-    labels; as many clusters are drawn from each stratum as it has, since a design that fixes them leaves no chance in
-    their shares (default: one stratum). Strata of one cluster have no spread of their own and are drawn as one stratum
-    (collapsed strata, Cochran 1977, 5A.12). A resample's mean is the sum over the drawn clusters divided by the number
-    of items in them. No values give no resample. Raises ValueError on other shapes, a non-finite value or a cluster
-    that lies in two strata.
+    labels; each stratum is resampled to its own number of clusters, because the design fixes that number (default: one
+    stratum). Strata of one cluster have no spread of their own and are drawn as one stratum (collapsed strata, Cochran
+    1977, 5A.12). A resample's mean is the sum over the drawn clusters divided by the number of items in them. Empty
+    ``values`` give an empty array. Raises ValueError on other shapes, a non-finite value or a cluster that lies in two
+    strata.
     """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not np.isfinite(array).all():
         raise ValueError("values must be one row of finite numbers")
     if array.size == 0:
         return np.empty(0)
-    index = np.arange(array.size) if clusters is None else _numbered(clusters, array.size)
-    stratum = np.zeros(array.size, dtype=np.int64) if strata is None else _numbered(strata, array.size)
+    index = np.arange(array.size) if clusters is None else _label_indices(clusters, array.size)
+    stratum = np.zeros(array.size, dtype=np.int64) if strata is None else _label_indices(strata, array.size)
     sums, counts = np.bincount(index, weights=array), np.bincount(index)
     stratum_of = np.zeros(len(counts), dtype=np.int64)
     stratum_of[index] = stratum
@@ -161,8 +161,8 @@ def bootstrap_mean(
 ) -> Interval:
     """Return the 95 % percentile bootstrap interval of the mean; arguments and errors as in :func:`resampled_means`.
 
-    Of the differences of two results on the same items it is that of the paired comparison, without the spread that
-    comes from some items being harder than others.
+    For the differences of two results on the same items it is the interval of the paired comparison, which excludes
+    the spread of the items' difficulty.
     """
     return percentile_interval(resampled_means(values, rng, num_resamples, clusters, strata))
 
@@ -170,39 +170,39 @@ def bootstrap_mean(
 # Over runs ---------------------------------------------------------------------------------------------------------
 
 
-def t_quantile(free: int) -> float:
-    """Return the 0.975 quantile of Student's t with ``free`` degrees of freedom, at least 1, to three decimals.
+def t_quantile(dof: int) -> float:
+    """Return the 0.975 quantile of Student's t with ``dof`` degrees of freedom, at least 1, to three decimals.
 
     From a table up to 30, then z + (z^3 + z) / 4n + (5 z^5 + 16 z^3 + 3 z) / 96n^2 (Abramowitz & Stegun 26.7.5).
     """
-    if free <= len(_T):
-        return _T[free - 1]
+    if dof <= len(_T):
+        return _T[dof - 1]
     z = NormalDist().inv_cdf(0.975)
-    return z + (z**3 + z) / (4 * free) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * free**2)
+    return z + (z**3 + z) / (4 * dof) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * dof**2)
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
     """Return the 95 % interval of the mean over runs: mean -+ t s / sqrt(n), n - 1 degrees of freedom (Student 1908).
 
-    It may leave the range of a share. Unknown (nan) with one run, and where all runs have the same value, for these say
-    nothing about how far others would lie.
+    It may exceed [0, 1] for a share. Unknown (nan) with one run, and where all runs have the same value, because these
+    do not show how other runs would vary.
     """
-    return _student(fmean(values), [_error(values)]) if values else _UNKNOWN
+    return _t_interval(fmean(values), [_squared_error(values)]) if values else _UNKNOWN
 
 
 def difference(arm: Sequence[float], reference: Sequence[float]) -> Difference:
-    """Compare two arms, one number a run. Raises ValueError when either has no run.
+    """Compare two arms, one number per run. Raises ValueError when either has no run.
 
     The interval is the difference of means -+ t sqrt(v1 + v2), v = s^2 / n, with
-    (v1 + v2)^2 / (v1^2 / (n1 - 1) + v2^2 / (n2 - 1)) degrees of freedom (Welch 1947; Satterthwaite 1946), rounded down
-    to be rather too wide. Unknown (nan) when an arm has one run, and when neither varies.
+    (v1 + v2)^2 / (v1^2 / (n1 - 1) + v2^2 / (n2 - 1)) degrees of freedom (Welch 1947; Satterthwaite 1946), rounded down,
+    which is conservative. Unknown (nan) when an arm has one run, and when neither varies.
     """
     if not arm or not reference:
         raise ValueError("a difference needs at least one run of each arm")
     estimate = fmean(arm) - fmean(reference)
     return Difference(
         estimate,
-        _student(estimate, [_error(arm), _error(reference)]),
+        _t_interval(estimate, [_squared_error(arm), _squared_error(reference)]),
         permutation_p(arm, reference),
         least_p(len(arm), len(reference)),
     )
@@ -211,9 +211,9 @@ def difference(arm: Sequence[float], reference: Sequence[float]) -> Difference:
 def permutation_p(arm: Sequence[float], reference: Sequence[float]) -> float:
     """Return the two-sided p of the exact permutation test of the difference of means (Fisher; Pitman 1937).
 
-    Every way to name n1 of the n1 + n2 runs "arm" is tried; p is the share of them whose means differ at least as much
-    as they do. It assumes nothing but that, if the arm made no difference, the runs' labels could be exchanged. Above
-    ``MAX_LABELLINGS`` ways a random part of them is tried, the true one included.
+    Every way to label n1 of the n1 + n2 runs as the arm is tried; p is the share of them whose means differ at least as
+    much as the observed ones. The only assumption is that labels are exchangeable if the arm has no effect. Above
+    ``MAX_LABELLINGS`` labellings, a random subset is tried that includes the true one.
     """
     values, n1 = np.array([*arm, *reference], dtype=np.float64), len(arm)
     n2 = len(values) - n1
@@ -232,21 +232,21 @@ def least_p(n1: int, n2: int) -> float:
     return min(1.0, (2 if n1 == n2 else 1) / comb(n1 + n2, n1))
 
 
-def _error(values: Sequence[float]) -> tuple[float, int]:
+def _squared_error(values: Sequence[float]) -> tuple[float, int]:
     """Return the squared standard error of the mean, and its degrees of freedom."""
-    free = len(values) - 1
-    if free < 1 or max(values) - min(values) <= _TOLERANCE * max(map(abs, values)):
-        return 0.0, free
-    return variance(values) / len(values), free
+    dof = len(values) - 1
+    if dof < 1 or max(values) - min(values) <= _TOLERANCE * max(map(abs, values)):
+        return 0.0, dof
+    return variance(values) / len(values), dof
 
 
-def _student(centre: float, errors: Sequence[tuple[float, int]]) -> Interval:
-    """Return centre -+ t times the root of the summed squared errors, by Welch-Satterthwaite rounded down."""
+def _t_interval(centre: float, errors: Sequence[tuple[float, int]]) -> Interval:
+    """Return centre -+ t sqrt(sum of squared errors), with Welch-Satterthwaite degrees of freedom, rounded down."""
     total = sum(error for error, _ in errors)
-    if total <= 0 or any(free < 1 for _, free in errors):
+    if total <= 0 or any(dof < 1 for _, dof in errors):
         return _UNKNOWN
-    free = int(total**2 / sum(error**2 / free for error, free in errors) + _TOLERANCE)
-    half = t_quantile(free) * sqrt(total)
+    dof = int(total**2 / sum(error**2 / dof for error, dof in errors) + _TOLERANCE)
+    half = t_quantile(dof) * sqrt(total)
     return Interval(centre - half, centre + half)
 
 
@@ -257,8 +257,8 @@ def _labellings(n: int, n1: int) -> NDArray[np.intp]:
     return np.vstack([np.arange(n1), drawn])
 
 
-def _numbered(labels: Labels, num_values: int) -> NDArray[np.int64]:
+def _label_indices(labels: Labels, num_values: int) -> NDArray[np.int64]:
     if len(labels) != num_values:
-        raise ValueError(f"{num_values} values need as many labels, got {len(labels)}")
+        raise ValueError(f"{num_values} values need {num_values} labels, got {len(labels)}")
     numbers: dict[object, int] = {}
     return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)

@@ -11,9 +11,9 @@ WEAK_REMEDY = "verify.allow_weak = true (for `train`: --set verify.allow_weak=tr
 
 
 def open_sandbox(config: Config, num_workers: int | None = None, report: Report = unheard) -> Sandbox:
-    """Start a verifier with the config's limits; ``num_workers`` instead of the config's when given.
+    """Start a verifier with the config's limits. ``num_workers``, when given, replaces the config's.
 
-    ``report`` gets the progress of each call.
+    ``report`` is called with the progress of each verifier call.
     """
     verify = config.verify
     return Sandbox(
@@ -21,6 +21,6 @@ def open_sandbox(config: Config, num_workers: int | None = None, report: Report 
         limits=Limits(cpu_ms=verify.kill_cpu_ms, accept_cpu_ms=verify.accept_cpu_ms),
         allow_weak=verify.allow_weak,
         weak_remedy=WEAK_REMEDY,
-        settings=ZygoteSettings(hash_seed=(2_654_435_769 * (config.run.rng_seed + 1)) % 2**32),  # runs repeat
+        settings=ZygoteSettings(hash_seed=(2_654_435_769 * (config.run.rng_seed + 1)) % 2**32),  # repeatable
         report=report,
     )
