@@ -328,10 +328,10 @@ def test_reward_reads_an_answer_before_any_end_token(
             "the column tests has a length of 0, and there are 1 completions",
         ),
         (lambda: program_reward_fn()(completions=["x"], tests=None, entry=["f"]), "the column tests has a length of 0"),
-        (lambda: task_rows([replace(REVERSED, kind="riddle")]), "no domain here has tasks of the kind riddle"),
+        (lambda: task_rows([replace(REVERSED, kind="riddle")]), "no loaded domain has tasks of the kind riddle"),
         (
             lambda: reward_fn()(completions=["x"], **columns_of([row_of(REVERSED) | {"kind": "riddle"}])),
-            "no domain here has tasks of the kind riddle",
+            "no loaded domain has tasks of the kind riddle",
         ),
         (
             lambda: task_rows([EQUATION], "fewshot"),

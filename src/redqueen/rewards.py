@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from redqueen.commands.task_rows import COLUMNS, NEEDED, format_named, task_of_row
 from redqueen.config import Config
-from redqueen.domains.frames import MARKS, ChatFrame, bare
+from redqueen.domains.frames import MARKS, ChatFrame, extract_program
 from redqueen.domains.prompt_format import end_tokens
 from redqueen.domains.registry import grade
 from redqueen.errors import UserError
@@ -92,7 +92,7 @@ def program_reward_fn(workers: int = 2) -> Reward:
         for i, (one, tests, entry) in enumerate(zip(completions, columns["tests"], columns["entry"], strict=True)):
             runnable = runnable_tests(tests, entry, f"row {i}")
             text = _END_TOKENS.sub("", _text(one))
-            units.append(UnitTest(f"row {i}", definitions(bare(text, entry), entry), runnable, entry))
+            units.append(UnitTest(f"row {i}", definitions(extract_program(text, entry), entry), runnable, entry))
         return [None if one.lost else float(one.correct) for one in tester.get().grade(units)]
 
     weakref.finalize(tests_reward, tester.close)

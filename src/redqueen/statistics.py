@@ -259,6 +259,6 @@ def _labellings(n: int, n1: int) -> NDArray[np.intp]:
 
 def _label_indices(labels: Labels, num_values: int) -> NDArray[np.int64]:
     if len(labels) != num_values:
-        raise ValueError(f"{num_values} values need {num_values} labels, got {len(labels)}")
+        raise ValueError(f"{num_values} values need as many labels, got {len(labels)}")
     numbers: dict[object, int] = {}
     return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)

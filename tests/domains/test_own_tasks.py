@@ -64,7 +64,7 @@ def test_each_form_of_a_row_becomes_a_task_that_its_grader_knows(verifier: Sandb
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"text": "hello"}, "none of the known forms"),
+        ({"text": "hello"}, "does not have a known form"),
         ({"code": "def f(x): return x", "input": "open('a')"}, "line 1"),
         ({**FUNCTION, "tests": "assert double(x=1) == 2"}, r"must all be assert double\(...\) == VALUE"),
         ({**FUNCTION, "tests": "def check(f): pass"}, "must all be assert"),

@@ -1,8 +1,8 @@
 """The interface of a domain: kinds of task, each one record of functions and prompts, and its held-out items.
 
-Everything a model wrote is untrusted: reading never raises on it and never evaluates it, and whatever runs it goes to
-the sandbox as a job. ``check`` and ``grade`` are therefore either plain functions that compare texts, or generators
-that yield jobs for the verifier and are sent their runs.
+Text that a model wrote is untrusted: parsing never raises on it and never evaluates it, and code that runs it is a job
+for the sandbox. ``check`` and ``grade`` are therefore either plain functions that compare texts, or generators that
+yield jobs for the verifier and receive the runs by ``send``.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Grader = Callable[[Task, str, Rules], Grade | Jobs[Grade]]
 
 @dataclass(frozen=True)
 class ParsedProposal:
-    """What could be read from a teacher's text: the fields of a ``Candidate``.
+    """The fields of a ``Candidate``, parsed from a teacher's text.
 
-    ``error`` is "" when the text could be read, else one short reason, and then the other fields may be empty.
+    ``error`` is "" when the text could be parsed, else one short reason; the other fields may then be empty.
     """
 
     code: str = ""
@@ -36,14 +36,14 @@ class ParsedProposal:
 
 @dataclass(frozen=True)
 class Words:
-    """A kind of task in one prompt format. No text that a model wrote may spell a mark of the format in a prompt.
+    """The prompts and parsers of a kind of task in one prompt format.
 
-    ``propose`` writes the prompt that asks a teacher for one task: ``references`` are earlier tasks of the domain to
-    differ from, ``given`` the task that the proposal is about (None unless the kind ``needs_given``). ``solve`` shows
-    nothing that gives the answer away. The readers get the text outside the format's thinking; ``has_thoughts``
-    is whether a student thinks about such a task at all. ``is_whole`` is whether a teacher's text holds a whole
-    proposal already, whatever may still follow; True for a text is True for every longer one. ``stop`` is a mark and a
-    number: where a teacher's text has so many, nothing that follows counts, whole or not.
+    No text that a model wrote may put a mark of the format into a prompt. ``propose`` writes the prompt that asks a
+    teacher for one task: ``references`` are earlier tasks of the domain to differ from, ``given`` is the task that the
+    proposal is about (None unless the kind ``needs_given``). The prompt of ``solve`` does not reveal the answer. The
+    parsers get the text outside the thinking; ``has_thoughts``: whether students think about such a task. ``is_whole``:
+    whether a teacher's text contains a complete proposal; if True for a text, it must be True for every extension.
+    ``stop`` is (mark, number): a teacher's text is ignored after that many marks, complete or not.
     """
 
     propose: Callable[[Sequence[Task], Task | None, VerifyConfig], str]
@@ -57,8 +57,8 @@ class Words:
 
 @dataclass(frozen=True)
 class Shown:
-    """How a kind is displayed: its ``title``; what a student sees and is asked for (``explained``); a pair of input
-    and output, with ``{}`` for their texts."""
+    """How a kind is displayed: its ``title``; ``explained``, a sentence about what a student sees and is asked for;
+    ``pair``, a pair of input and output, with ``{}`` for their texts."""
 
     title: str
     explained: str = ""
@@ -66,59 +66,59 @@ class Shown:
 
 
 def plain_statement(task: Task) -> str:
-    """Return the text of a task, and its inputs, without the outputs."""
+    """Return the message, code and inputs of a task, without the outputs."""
     return "\n".join((task.message, task.code, *task.inputs)).strip()
 
 
 def plain_behaviour(task: Task) -> str:
-    """Return all that a task asks: tasks are similar only when they are equal."""
+    """Return kind, code, inputs and outputs as one text: two tasks behave the same only when these are equal."""
     return "\0".join((task.kind, task.code, *task.inputs, "->", *task.outputs))
 
 
 def plain_size(task: Task) -> str:
-    """Return the kind and the octave (power of two) of the characters that a student must read."""
+    """Return the kind, and the octave (power of two) of the number of characters that a student must read."""
     return f"{task.kind} length {len(plain_statement(task)).bit_length()}"
 
 
 @dataclass(frozen=True)
 class TaskKind:
-    """One kind of task. What has a default may be left out; the rest is what makes a kind.
+    """One kind of task. Fields with a default are optional.
 
-    ``name`` is used in configs, journals and metrics and is unique among all domains. ``words`` are its prompts by the
-    name of the prompt format.
+    ``name`` is used in configs, journals and metrics and is unique among all domains. ``words`` maps the name of a
+    prompt format to its prompts.
     """
 
     name: str
     shown: Shown
     words: Mapping[str, Words]
     check: Callable[[Candidate, Rules, VerifyConfig], Task | Rejection | Jobs[Task | Rejection]]
-    """From a proposal that could be read to a task whose truth is computed here, or to a rejection with a reason."""
+    """Turns a parsed proposal into a task, whose right answer it computes, or into a rejection with a reason."""
     grade: Grader
-    """Whether an answer is right."""
+    """Grades one answer to a task."""
     gold: Callable[[Task], str]
-    """An answer to a task that is known to be right."""
+    """Returns an answer that is known to be right."""
     grade_all: Callable[[Task, Sequence[str], Rules], Jobs[list[Grade]]] | None = None
-    """All distinct answers to one task in one go, where that saves processes."""
+    """Grades all distinct answers to one task together, where that saves processes."""
     runs_programs: bool = False
-    """Whether grading runs programs: the time of each then follows from the number of answers alone."""
+    """Whether grading runs programs: their time limit then depends on the number of answers, see ``answer_ms``."""
     needs_given: bool = False
-    """Whether a proposal is about an earlier task (and the seed buffer is grown without it)."""
+    """Whether a proposal is about an earlier task (the initial buffer is then filled without this kind)."""
     is_multiline: bool = False
-    """Whether an answer is a text of several lines, which may be in a fence."""
+    """Whether an answer may have several lines, and may be in a fenced block."""
     statement: Callable[[Task], str] = plain_statement
-    """What a person at a keyboard is shown of a task: nothing that gives the answer away."""
+    """The text of a task for a human solver; it does not reveal the answer."""
     normal_form: Callable[[Task], str] = lambda task: task.code
-    """A text equal for tasks that are the same but for layout and names; with the inputs it identifies repetitions."""
+    """A text equal for tasks that differ only in layout and names; with the inputs it identifies duplicates."""
     behaviour: Callable[[Task], str] = plain_behaviour
-    """A text equal for tasks that are the same however they are written: coverage counts the distinct ones."""
+    """A text equal for tasks that behave the same, however they are written: coverage counts the distinct ones."""
     behaviour_class: Callable[[Task], str] = lambda task: task.kind
     """The class of the task, for novelty, crowding and the teachers' distances; it begins with the kind's name."""
     size_class: Callable[[Task], str] = plain_size
-    """Coarse steps of what makes a task long and laborious; it begins with the kind's name."""
+    """Coarse steps of a task's length and amount of work; it begins with the kind's name."""
     measure: Callable[[Task], dict[str, float]] = lambda task: {}
-    """Measures of structure by name: those of the journal's columns, and others that become metrics of the step."""
+    """Structural measures by name: columns of the journal's task table, and others that become metrics of the step."""
     proposals: Callable[[], Sequence[str]] = tuple
-    """Texts of ``Candidate.code`` that must become tasks: `redqueen validate` checks them instead of the suite's."""
+    """Values of ``Candidate.code`` that must become tasks: `redqueen validate` checks these instead of the suite's."""
 
 
 @dataclass(frozen=True)
@@ -138,9 +138,9 @@ class Item:
 
 
 def plain_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
-    """Return a task from plain fields named as those of ``Task``; one input or output may be called so.
+    """Return a task from a mapping with the field names of ``Task``; ``input`` or ``output`` may give a single one.
 
-    Raises ValueError for a field that is not of its type.
+    Raises ValueError for a field of the wrong type.
     """
     inputs, outputs = ([fields[name]] if name in fields else fields.get(f"{name}s", []) for name in ("input", "output"))
     if not all(isinstance(fields.get(name, ""), str) for name in ("code", "message", "input", "output")):
@@ -152,7 +152,7 @@ def plain_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
 
 
 def task_with_truth(name: str, kind: str, fields: Mapping[str, object]) -> Task:
-    """Return a ``plain_task`` that has one output. Raises ValueError for another."""
+    """Return a ``plain_task`` with exactly one output. Raises ValueError otherwise."""
     task = plain_task(name, kind, fields)
     if len(task.outputs) != 1:
         raise ValueError('the field "output" must hold the right answer')
@@ -161,12 +161,11 @@ def task_with_truth(name: str, kind: str, fields: Mapping[str, object]) -> Task:
 
 @dataclass(frozen=True)
 class Domain:
-    """Kinds of task that refer to each other. ``seed`` is the task that a buffer begins with: nothing is shorter.
+    """Kinds of task that are references for each other. ``seed`` starts an empty buffer; no task is shorter.
 
-    ``suite`` loads the frozen items of external fitness; ``read_task`` reads a task's plain fields (ValueError with the
-    reason); ``refuse`` raises UserError for a config, with the name of a prompt format,
-    under which no task of the domain could be valid. ``examples`` are what a buffer begins with instead of the seed
-    where proposals continue whole examples.
+    ``suite`` loads the frozen items of external fitness. ``read_task`` makes a task from plain fields, or raises
+    ValueError with the reason. ``refuse(config, format_name, num_proposals)`` raises UserError where no task of the
+    domain could be valid. ``examples`` replace the seed where proposals continue whole examples.
     """
 
     name: str
@@ -179,7 +178,7 @@ class Domain:
 
 
 def worker_verdict(run: Run, accept_cpu_ms: int) -> tuple[str, ...]:
-    """Return what a function of ours answered in the sandbox: "ok" and its results, or a verdict and its reason."""
+    """Return the answer of a worker function of ours in the sandbox: "ok" and results, or a verdict and a reason."""
     if run.verdict != "ok":
         return run.verdict, run.reason
     if run.cpu_ms > accept_cpu_ms:
@@ -189,7 +188,7 @@ def worker_verdict(run: Run, accept_cpu_ms: int) -> tuple[str, ...]:
 
 
 def task_of(candidate: Candidate, *, code: str, outputs: tuple[str, ...], protection: str, **more: Any) -> Task:
-    """Return the task that a candidate was found to be, under its own name and of its own kind: see ``Task``."""
+    """Return the task of a valid candidate, with its id, teacher, student and kind; ``more``: fields of ``Task``."""
     inputs = more.pop("inputs", ("",))
     own = (candidate.id, candidate.teacher, candidate.student, candidate.kind)
     return Task(*own, code, inputs, outputs, protection=protection, **more)

@@ -1,4 +1,4 @@
-"""Tasks of the user's own, a JSON object a line: a suite, seeds of the teachers' buffer, and anchors of the students.
+"""The user's own tasks, one JSON object per line: a suite, seeds of the teachers' buffer, or anchors of the students.
 
 A row is a program with an input (``{"code", "input"}``), a question (``{"question", "answer"}``), a function to write
 (``{"prompt", "tests", "entry"}``, the tests being assertions that compare calls with literals), or a task of any kind
@@ -28,14 +28,14 @@ _NUMBER = re.compile(r"[-+]?[0-9][0-9,]*(\.[0-9]+)?", re.ASCII)
 
 
 def rows_of_source(source: str, field: str) -> list[Row]:
-    """Read a file, or the split ``train`` of a dataset of the hub (OWNER/NAME). Raises UserError naming the field."""
+    """Read a file, or the split ``train`` of a dataset on the hub (OWNER/NAME). Raises UserError naming ``field``."""
     if not Path(source).exists() and re.fullmatch(r"[\w.-]+/[\w.-]+", source) and not Path(source).suffix:
         return rows_of_hub(source, None, "train")
     return rows_of_file(Path(source), field)
 
 
 def read_own(row: Row, name: str) -> Task:
-    """Read a row as a task; of a program its output may be missing. Raises UserError naming the line and the remedy."""
+    """Read a row as a task; a program may lack its output. Raises UserError naming the line and the remedy."""
     try:
         if row.has("kind"):
             return plain_task(name, row.text("kind"), row.fields)
@@ -52,7 +52,7 @@ def read_own(row: Row, name: str) -> Task:
     if row.has("answer"):
         message = row.text("question", "prompt", "problem")
         return Task(name, "", "", ANSWER.name, "", ("",), (row.text("answer").strip(),), message)
-    raise UserError(f"{row.where} is none of the known forms of a task: {FORMS}")
+    raise UserError(f"{row.where} does not have a known form of a task: write {FORMS}")
 
 
 def _pairs(row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -78,17 +78,17 @@ def _pairs(row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _grade_answer(task: Task, answer: str, rules: Rules) -> Grade:
-    """Grade a short answer: the same text but for case and blanks, or the same number."""
-    return Grade(_plain(answer) == _plain(task.outputs[0]), "ok")
+    """Grade a short answer: the same text, ignoring case and blanks, or the same number."""
+    return Grade(_comparable(answer) == _comparable(task.outputs[0]), "ok")
 
 
-def _plain(text: str) -> object:
+def _comparable(text: str) -> object:
     text = " ".join(text[:4_000].split()).casefold().rstrip(".").removeprefix("$")
     return float(text.replace(",", "")) if _NUMBER.fullmatch(text) else text
 
 
 def _grade_function(task: Task, answer: str, rules: Rules) -> Jobs[Grade]:
-    """Grade a program: its function must give the value of every test."""
+    """Grade a program: its function must return the expected value of every test."""
     if len(answer) > rules.limits.max_code_chars:
         return Grade(False, "too-large", "source")
     calls = tuple(("literal", given) for given in task.inputs)

@@ -1,6 +1,6 @@
 """The registry of domains by name: the kind of a task, checking, grading.
 
-A domain outside the package is named by its place, ``module:NAME`` in ``propose.domains``, and is imported then.
+A domain outside the package is written ``module:NAME`` in ``propose.domains``; it is imported when it is opened.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ T = TypeVar("T")
 
 
 class JobRunner(Protocol):
-    """The part of the verifier that is needed."""
+    """The part of the verifier that checking and grading need."""
 
     def judge(self, work: Sequence[Callable[[Rules], Jobs[Answer]]]) -> list[Answer]:
-        """Run jobs under the rules that hold where they run; return their answers in order. What is in ``work`` can
-        be pickled, so that it may run elsewhere."""
+        """Run ``work`` and return the answers in order. Each function gets the rules of the host that runs it. The
+        functions can be pickled, so that another host may run them."""
 
 
 DOMAINS: dict[str, Domain] = {
@@ -47,39 +47,39 @@ DOMAINS: dict[str, Domain] = {
     MATHS.name: MATHS,
     LOGIC.name: LOGIC,
 }
-"""The domains that are loaded, by the name that ``propose.domains`` has for them. A new kind of task is a ``TaskKind``
-(``domain.py``; ``code/kinds.py`` has three) in the ``kinds`` of its ``Domain``, and the domain is added here."""
+"""The loaded domains, by their name in ``propose.domains``. To add a kind of task, write a ``TaskKind`` (``domain.py``;
+``code/kinds.py`` has three), put it in the ``kinds`` of its ``Domain``, and add a new domain here."""
 OWN = tuple(DOMAINS)
-"""The names of the package's own domains, which no other package may take."""
+"""The names of the package's own domains, which other packages must not use."""
 GROUP = "redqueen.domains"
-"""The group of entry points under which other packages bring domains."""
+"""The group of entry points by which other packages provide domains."""
 
 
 def kinds() -> dict[str, TaskKind]:
-    """Return all kinds of task by name, domain by domain; those of tasks of the user's own come last."""
+    """Return all kinds of task by name, domain by domain; the kinds of the user's own tasks come last."""
     return {kind.name: kind for domain in (*DOMAINS.values(), OWN_TASKS) for kind in domain.kinds}
 
 
 def kind_of(task: Task | Candidate) -> TaskKind:
-    """Return the kind of a task. Raises UserError when no domain that was loaded has it."""
+    """Return the kind of a task. Raises UserError when no loaded domain has it."""
     return kind_named(task.kind)
 
 
 def kind_named(name: str) -> TaskKind:
-    """Return the kind of this name. Raises UserError when no domain that was loaded has it, and none of gym does."""
+    """Return the kind of this name; opens gym domains. Raises UserError when no domain has it."""
     if name.startswith(KIND_PREFIX) and name not in kinds():
         open_domain(GYM_PREFIX + name.removeprefix(KIND_PREFIX))
     known = kinds()
     if name not in known:
         raise UserError(
-            f"no domain here has tasks of the kind {name}: one of your own is loaded by a "
+            f"no loaded domain has tasks of the kind {name}: your own domain is loaded by a "
             "config that names it in propose.domains, and never from a run's folder"
         )
     return known[name]
 
 
 def words_of(kind: str, format_name: str) -> Words:
-    """Return the words of a kind in a format. Raises UserError for an unknown kind, or one without words in it."""
+    """Return the prompts of a kind in a format. Raises UserError for an unknown kind, or one without such prompts."""
     words = kind_named(kind).words
     if format_name not in words:
         raise UserError(
@@ -89,33 +89,33 @@ def words_of(kind: str, format_name: str) -> Words:
 
 
 def domain_of(kind: str) -> Domain:
-    """Return the domain that a kind of task belongs to. Raises UserError when no domain that was loaded has it."""
-    kind_named(kind)  # opens the domain of a generator
+    """Return the domain that a kind of task belongs to. Raises UserError when no loaded domain has it."""
+    kind_named(kind)  # opens a gym domain
     return next(domain for domain in (*DOMAINS.values(), OWN_TASKS) if kind in {k.name for k in domain.kinds})
 
 
 def shown_as(kind: str) -> Shown:
-    """Return how a kind is displayed; one of an unknown domain is displayed by its name alone."""
+    """Return how a kind is displayed; a kind of an unknown domain is displayed by its name alone."""
     known = kinds()
     return known[kind].shown if kind in known else Shown(kind)
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Return names of kinds in the order of the domains; those that are not here come last, by name."""
+    """Return names of kinds in the order of the domains; unknown names come last, sorted."""
     present, known = set(names), list(kinds())
     return [*(name for name in known if name in present), *sorted(present - set(known))]
 
 
 def entry_points() -> dict[str, EntryPoint]:
-    """Return the domains that other installed packages bring (entry points of ``GROUP``), by name, not yet imported."""
+    """Return the domains of other installed packages (entry points of ``GROUP``), by name, not yet imported."""
     return {point.name: point for point in importlib.metadata.entry_points(group=GROUP) if point.name not in OWN}
 
 
 def open_domain(name: str) -> Domain:
-    """Return the domain of this name, importing ``module:NAME`` or what an installed package brings under the name.
+    """Return the domain of this name: loaded, an entry point of an installed package, or imported as ``module:NAME``.
 
-    ``gym:NAME`` is a domain of generators, see ``redqueen.domains.gym``; ``file:PATH`` has no kind that teachers
-    write. Raises UserError when there is none.
+    ``gym:NAME`` is a domain of generators, see ``redqueen.domains.gym``; ``file:PATH`` has no kinds that teachers
+    write. Raises UserError when there is no such domain.
     """
     if name not in DOMAINS:
         points = entry_points()
@@ -150,11 +150,10 @@ def open_domain(name: str) -> Domain:
 def import_named(place: str) -> object:
     """Import ``module:NAME`` and return the object; the module may be a file in the current folder.
 
-    This runs the user's code, so the caller must know that the config may be trusted.
+    This runs the user's code, so the caller must trust the config. Raises whatever the import raises.
 
-    The console script has its own folder on ``sys.path`` where ``python -m`` has the current one, so the current folder
-    is added, last: what is installed comes before it, and the sandbox finds a domain's own functions there as well.
-    Raises whatever the import raises.
+    The console script puts its own folder on ``sys.path``, not the current one as ``python -m`` does. The current
+    folder is therefore appended: installed packages take precedence, and the sandbox also finds the domain's functions.
     """
     here = os.getcwd()
     if here not in sys.path:
@@ -171,12 +170,12 @@ def import_as(place: str, kind: type[T], what: str) -> T:
     except Exception as error:  # importing runs the user's code
         raise UserError(f"{place} cannot be imported ({error}); write it as module:NAME, importable here") from None
     if not isinstance(found, kind):
-        raise UserError(f"{place} is a {type(found).__name__}, and {what} is needed")
+        raise UserError(f"{place} is a {type(found).__name__}: name {what} instead")
     return found
 
 
 def is_written(name: str) -> bool:
-    """Tell whether teachers write tasks of a domain: not of a file of the user's own."""
+    """Return whether teachers write tasks of a domain: True except for ``file:PATH``."""
     return not name.startswith(FILE_PREFIX)
 
 
@@ -186,17 +185,17 @@ def written_kinds(config: ProposeConfig) -> dict[str, list[str]]:
 
 
 def num_proposals(config: ProposeConfig) -> dict[str, int]:
-    """Return how many proposals of each kind a teacher writes a step; kinds of which none is asked are left out.
+    """Return the number of proposals of each kind that a teacher writes in a step, without kinds that have none.
 
-    Where domains have shares, each gets its share of all proposals, split among its kinds as they would be without.
-    Raises UserError for an unknown domain, a kind of none of the domains, or when nothing is asked for.
+    Where domains have shares, each gets its share of all proposals, divided among its kinds in their own proportions.
+    Raises UserError for an unknown domain, a kind of none of the domains, or when all numbers are 0.
     """
     kinds_of = written_kinds(config)
     names = [kind for listed in kinds_of.values() for kind in listed]
-    strange = set(config.num_proposals) - set(names)
-    if strange:
+    unknown = set(config.num_proposals) - set(names)
+    if unknown:
         raise UserError(
-            f"propose.num_proposals names {min(strange)}, and the domains {', '.join(config.domains)} have "
+            f"propose.num_proposals names {min(unknown)}, and the domains {', '.join(config.domains)} have "
             f"{', '.join(names)}: choose one of these, add its domain to propose.domains, or leave the numbers "
             "out (--set propose.num_proposals={})"
         )
@@ -204,19 +203,19 @@ def num_proposals(config: ProposeConfig) -> dict[str, int]:
     if not any(wanted.values()):
         raise UserError("propose asks for no task of any kind: set one of propose.num_proposals above 0")
     if isinstance(config.domains, dict):
-        wanted = _shared_out(wanted, kinds_of, {name: config.domains[name] for name in kinds_of})
+        wanted = _share_out(wanted, kinds_of, {name: config.domains[name] for name in kinds_of})
     return {name: num for name, num in wanted.items() if num}
 
 
 def texts_of_a_step(config: Config) -> tuple[int, int]:
-    """Return the number of proposals of a step, and of attempts if all are valid."""
+    """Return the number of proposals in a step, and of attempts if all proposals are valid."""
     proposals = sum(num_proposals(config.propose).values()) * config.population.num_teachers
-    meetings = config.population.num_students if config.match.rule == "all_pairs" else 1
-    return proposals, proposals * meetings * config.solve.num_attempts
+    students_per_task = config.population.num_students if config.match.rule == "all_pairs" else 1
+    return proposals, proposals * students_per_task * config.solve.num_attempts
 
 
-def _shared_out(wanted: dict[str, int], kinds_of: dict[str, list[str]], shares: dict[str, float]) -> dict[str, int]:
-    """Give each domain its share of all proposals, and each of its kinds of that what it has of the domain's."""
+def _share_out(wanted: dict[str, int], kinds_of: dict[str, list[str]], shares: dict[str, float]) -> dict[str, int]:
+    """Divide all proposals among the domains by ``shares``, and within each domain in proportion to ``wanted``."""
     asked = {name: sum(wanted[kind] for kind in listed) for name, listed in kinds_of.items()}
     if nothing := next((name for name, num in asked.items() if not num), ""):
         raise UserError(
@@ -233,7 +232,7 @@ def _shared_out(wanted: dict[str, int], kinds_of: dict[str, list[str]], shares: 
 
 
 def apportioned(total: int, weights: Mapping[str, float]) -> dict[str, int]:
-    """Split a number by weights into whole ones: rounded down, what is left to the largest remainders, first first."""
+    """Split a number in proportion to weights, by the largest remainder; ties go to the first names."""
     whole = sum(weights.values())
     exact = {name: total * weight / whole for name, weight in weights.items()}
     parts = {name: math.floor(value) for name, value in exact.items()}
@@ -242,8 +241,8 @@ def apportioned(total: int, weights: Mapping[str, float]) -> dict[str, int]:
     return parts
 
 
-def refuse_unasked(config: Config, format_name: str) -> None:
-    """Raise UserError when a kind has no prompts in the format, or a domain could have no valid task."""
+def refuse_unsupported(config: Config, format_name: str) -> None:
+    """Raise UserError when a requested kind has no prompts in the format, or a domain cannot have a valid task."""
     wanted = num_proposals(config.propose)
     for name in wanted:
         if format_name not in kinds()[name].words:
@@ -256,7 +255,7 @@ def refuse_unasked(config: Config, format_name: str) -> None:
 
 
 def load_suites(config: ProposeConfig) -> dict[str, tuple[Item, ...]]:
-    """Load the frozen items of each domain of a run, by the name that the config has for it."""
+    """Load the frozen items of each domain of a run, by the domain's name in the config."""
     return {name: frozen_items(open_domain(name).suite) for name in config.domains if is_written(name)}
 
 
@@ -269,7 +268,7 @@ def frozen_items(suite: Callable[[], list[Item]]) -> tuple[Item, ...]:
 def check(
     candidates: Sequence[Candidate], verifier: JobRunner, terms: VerifyConfig | None = None
 ) -> list[Task | Rejection]:
-    """Turn candidates into tasks or rejections, in order; ``terms`` are the config's section ``verify``."""
+    """Turn candidates into tasks or rejections, in order; ``terms`` is the config's section ``verify``."""
     terms = terms or VerifyConfig()
     return verifier.judge([partial(_check, candidate, terms) for candidate in candidates])
 
@@ -285,10 +284,10 @@ def _check(candidate: Candidate, terms: VerifyConfig, rules: Rules) -> Jobs[Task
 
 
 def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list[Grade]:
-    """Grade answers (None: there is none), in order. Equal pairs are graded once.
+    """Grade answers in order; None is a missing answer. Equal pairs are graded once.
 
-    No grade may depend on the other answers or on their order, and endless loops must not cost much more than honest
-    answers: see ``answer_ms``.
+    A grade must not depend on the other answers or on their order, and endless loops must not cost much more time than
+    correct answers: see ``answer_ms``.
     """
     num_of, waiting = Counter(task for task, _ in pairs), dict[Task, list[str]]()
     for task, answer in dict.fromkeys(pairs):
@@ -306,10 +305,10 @@ def grade(pairs: Sequence[tuple[Task, str | None]], verifier: JobRunner) -> list
 
 
 def answer_ms(runs_programs: bool, num: int, limits: Limits) -> int:
-    """Return the limit of CPU time, milliseconds, for a run of each of the ``num`` answers to a task.
+    """Return the limit of CPU time, in milliseconds, for one run of each of the ``num`` answers to a task.
 
-    Where answers run no program, each has the full limit. Else it follows from their number, equal and missing ones
-    included: by default up to 8 have 57 (both runs 2.3 times what a task may take), 16 have 31, 27 and more 18 (ours).
+    If grading runs no program, it is the full limit. Otherwise it depends on ``num``, which counts equal and missing
+    answers: by default 57 for up to 8 (two runs: 2.3 times the limit of a task), 31 for 16, 18 for 27 and more (ours).
     """
     if not runs_programs:
         return limits.cpu_ms
@@ -334,6 +333,6 @@ def _grade(task: Task, answers: list[str], num: int, rules: Rules) -> Jobs[list[
 
 
 def grading(grade: Grader, task: Task, answer: str, rules: Rules) -> Jobs[Grade]:
-    """Return the jobs of grading one answer, whether ``grade`` needs the sandbox or not."""
+    """Grade one answer, whether ``grade`` is a plain function or yields jobs for the sandbox."""
     found = grade(task, answer, rules)
     return found if isinstance(found, Grade) else (yield from found)

@@ -1,6 +1,6 @@
 """Rows of a benchmark: from a local file (JSON lines or JSON, plain or gzipped, or Parquet) or from the hub by name.
 
-A file is read as what it holds, whatever its name says.
+The format of a file is detected from its content, not from its name.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from redqueen.errors import UserError, first_line, how_to_install
 from redqueen.files import naming_remedy, open_data
 from redqueen.records import Task
 
-LARGEST = 1e100
-"""Largest number in a field of an item (ours)."""
+MAX_ABS_NUMBER = 1e100
+"""Largest absolute value of a number in a field of an item (ours)."""
 MAX_CHARS = 3 << 30
-"""Most characters of a file, unpacked: twice the largest file of a suite, LiveCodeBench's with its packed cases
-(ours)."""
+"""Most characters of an unpacked file (ours): twice those of the largest file of a suite, LiveCodeBench's with its
+packed cases."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +34,19 @@ class Row:
     fields: dict[str, Any]
 
     def text(self, *names: str) -> str:
-        """Return the first of these fields that is there, as text. Raises UserError when none is."""
+        """Return the first of these fields that is a text or a number, as text. Raises UserError when none is."""
         for name in names:
             value = self.fields.get(name)
             if isinstance(value, str):
                 return value
-            if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST:
+            if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_ABS_NUMBER:
                 return str(int(value)) if value == int(value) else str(value)
         raise UserError(
             f"{self.where}: the field {' or '.join(names)} is missing or not a text; is it this suite's file?"
         )
 
     def has(self, name: str) -> bool:
-        """Return whether the record has this field and it is not null."""
+        """Return whether the record has this field with a value that is not null."""
         return self.fields.get(name) is not None
 
 
@@ -79,11 +79,11 @@ def frozen_files(folder: Path) -> list[Path]:
     for name, expected in read_checksums(folder).items():
         path = folder / name
         if not path.is_file():
-            raise UserError(f"{path} is missing; restore it from the project, or take its line out of CHECKSUMS.")
+            raise UserError(f"{path} is missing; restore it from the project, or remove its line from CHECKSUMS.")
         if checksum(path) != expected:
             raise UserError(
-                f"{path} has changed since it was frozen; restore it, or, if the change is meant, renew its line "
-                "in CHECKSUMS with sha256sum (older figures no longer compare then)."
+                f"{path} has changed since it was frozen; restore it, or, if the change is intended, update its line "
+                "in CHECKSUMS with sha256sum (results are then not comparable with older ones)."
             )
         paths.append(path)
     return paths
@@ -95,13 +95,13 @@ def checksum(path: Path) -> str:
 
 
 def read_checksums(folder: Path) -> dict[str, str]:
-    """Read ``CHECKSUMS``: file name to SHA-256. Raises UserError when it is missing or has no line that fits."""
+    """Read ``CHECKSUMS``: file name to SHA-256. Raises UserError when it is missing, empty or malformed."""
     path = folder / "CHECKSUMS"
     if not path.is_file():
         raise UserError(f"{path} is missing; write it with sha256sum *.jsonl > CHECKSUMS in that folder.")
     lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     if not lines or any(len(parts) != 2 for parts in lines):
-        raise UserError(f"{path} should hold lines of a SHA-256 and a file name, as sha256sum writes them.")
+        raise UserError(f"{path} must have lines of a SHA-256 and a file name, as sha256sum writes them.")
     return {name: digest for digest, name in lines}
 
 
@@ -122,14 +122,14 @@ def _rows_of_lines(name: str, lines: Iterable[str]) -> Iterator[Row]:
         try:
             fields = json.loads(line)
         except (ValueError, RecursionError):
-            raise UserError(f"{where}: not JSON; write one object a line") from None
+            raise UserError(f"{where}: not JSON; write one object per line") from None
         yield _row(where, fields)
 
 
 def rows_of_hub(repository: str, config: str | None, split: str, files: str = "") -> list[Row]:
     """Load a dataset from the hub, or from its cache. ``files``: a pattern of JSON-line files in the repository.
 
-    Raises UserError when the extra is not installed or the dataset cannot be had.
+    Raises UserError when the extra is not installed or the dataset cannot be loaded.
     """
     datasets = _datasets("suites are loaded from the hub by the package datasets")
     try:
@@ -137,7 +137,7 @@ def rows_of_hub(repository: str, config: str | None, split: str, files: str = ""
             loaded = datasets.load_dataset("json", data_files=f"hf://datasets/{repository}/{files}", split="train")
         else:
             loaded = datasets.load_dataset(repository, config, split=split)
-    except (OSError, ValueError, RuntimeError) as error:  # httpx's errors are OSError or RuntimeError by way of the hub
+    except (OSError, ValueError, RuntimeError) as error:  # the hub's client turns httpx's errors into these
         why = f"{repository} cannot be loaded ({first_line(error)})"
         raise UserError(f"{why}; go online, or give its file by --data") from None
     return _rows(repository, loaded)
@@ -163,13 +163,13 @@ def _row(where: str, fields: object) -> Row:
 
 def load_frozen(folder: Path, kind: str, worded_kind: str = "") -> list[Item]:
     """Load the suites that ``folder/CHECKSUMS`` lists: each line has ``id`` ("suite/name"), ``level``, ``code`` and
-    ``output`` or ``answer``; with a ``text`` it is of the kind ``worded_kind``, where there is one. Raises UserError
+    ``output`` or ``answer``. With ``worded_kind``, lines with a non-empty ``text`` are of that kind. Raises UserError
     when a file is missing, has changed, or cannot be read.
     """
     items: list[Item] = []
     for row in (row for path in frozen_files(folder) for row in rows_of_file(path)):
         item_id, text = row.text("id"), row.text("text") if worded_kind else ""
-        its_kind = worded_kind if text else kind
-        task = Task(item_id, "", "", its_kind, row.text("code"), ("",), (row.text("output", "answer"),), text)
-        items.append(Item(item_id, item_id, f"{item_id.split('/')[0]}/{row.text('level')}", its_kind, task))
+        item_kind = worded_kind if text else kind
+        task = Task(item_id, "", "", item_kind, row.text("code"), ("",), (row.text("output", "answer"),), text)
+        items.append(Item(item_id, item_id, f"{item_id.split('/')[0]}/{row.text('level')}", item_kind, task))
     return items

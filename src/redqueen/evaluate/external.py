@@ -20,7 +20,7 @@ from redqueen import __version__
 from redqueen.adapters.base_shape import identify_base
 from redqueen.config import Config
 from redqueen.domains.domain import Item
-from redqueen.domains.prompt_format import thinking_first
+from redqueen.domains.prompt_format import with_forced_thoughts
 from redqueen.domains.registry import apportioned, load_suites, num_proposals, open_domain
 from redqueen.engine import Engine
 from redqueen.errors import UserError
@@ -61,7 +61,7 @@ class Examiner:
     @property
     def of_control(self) -> Examiner | None:
         """What scores the bare base with every thought begun in the prompt; None where the format has no thoughts."""
-        told = thinking_first(self.engine.prompt_format)
+        told = with_forced_thoughts(self.engine.prompt_format)
         if told is None or not self.engine.config.evaluate.control:
             return None
         return replace(self, engine=replace(self.engine, prompt_format=told))

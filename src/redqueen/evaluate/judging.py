@@ -12,12 +12,12 @@ from functools import cached_property
 from typing import Any
 
 from redqueen.domains.code.measures import UNPARSABLE
-from redqueen.domains.frames import bare
+from redqueen.domains.frames import extract_program
 from redqueen.domains.registry import grading, kind_of
 from redqueen.evaluate.livecode import ContestJudge
 from redqueen.evaluate.maths import MathsJudge
 from redqueen.evaluate.questions import ContestQuestion, FunctionQuestion, MathsQuestion, Question, TaskQuestion
-from redqueen.records import Grade
+from redqueen.records import Grade, Task
 from redqueen_sandbox import Limits, Sandbox
 from redqueen_sandbox.unit_tests import UnitTest, UnitTester
 
@@ -76,7 +76,7 @@ class Judge:
             TaskQuestion: self._verify,
             FunctionQuestion: lambda asked: self._tester.grade([solution(q, a) for q, a in asked]),
             ContestQuestion: lambda asked: self._contest.grade(
-                [(q, bare(a, "Solution" if q.entry else "")) for q, a in asked]
+                [(q, extract_program(a, "Solution" if q.entry else "")) for q, a in asked]
             ),
             MathsQuestion: lambda asked: self._maths.grade(
                 [(q.gold + "\\%" if _PERCENT.search(q.text) and q.gold.isdecimal() else q.gold, a) for q, a in asked]
@@ -91,14 +91,14 @@ class Judge:
     def _verify(self, asked: list[tuple[TaskQuestion, str]]) -> list[Grade]:
         verifier = self._verifier
         return verifier.drive(
-            grading(
-                q.grade or kind_of(q.task).grade,
-                q.task,
-                bare(a).strip("`") if kind_of(q.task).is_multiline or a.lstrip()[:1] in ("`", "<", "\ufeff") else a,
-                verifier.rules,
-            )
+            grading(q.grade or kind_of(q.task).grade, q.task, _without_fence(q.task, a), verifier.rules)
             for q, a in asked
         )
+
+
+def _without_fence(task: Task, answer: str) -> str:
+    may_be_fenced = kind_of(task).is_multiline or answer.lstrip()[:1] in ("`", "<", "\ufeff")
+    return extract_program(answer).strip("`") if may_be_fenced else answer
 
 
 def _refused(question: Question, answer: str | None) -> Grade | None:
@@ -115,7 +115,7 @@ def solution(question: FunctionQuestion, answer: str) -> UnitTest:
     An answer to a stub may be the rest of it, or a whole program with the function in it; then the stub comes before
     it for what it imports and defines. What the answer runs for show is left out (``definitions``).
     """
-    code = bare(answer, question.test.entry)
+    code = extract_program(answer, question.test.entry)
     is_whole = re.search(rf"^(?:async def|def|class) +{re.escape(question.test.entry)}\b", code, re.M)
     whole = question.stub + ("\n" if question.stub and is_whole else "") + code
     return replace(question.test, code=definitions(whole, question.test.entry))

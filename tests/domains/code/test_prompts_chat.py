@@ -303,7 +303,7 @@ def test_an_end_mark_of_the_model_ends_a_completion_though_the_tokenizer_names_a
     own.add_special_tokens({"additional_special_tokens": ["<|endoftext|>", "<|im_start|>", "<|fim_pad|>"]})
     ends = own.convert_tokens_to_ids(["<|endoftext|>", "<|im_start|>"])
     assert end_tokens(own, GenerationConfig(eos_token_id=own.eos_token_id)) == sorted([own.eos_token_id, *ends])
-    with pytest.raises(UserError, match=r"has eos_token_id '<\|im_end\|>': give the token's number"):
+    with pytest.raises(UserError, match=r"has eos_token_id '<\|im_end\|>': give a token id or a list"):
         end_tokens(own, GenerationConfig(eos_token_id="<|im_end|>"))
     told = Completion((*own.encode("41"), ends[0]), (), 0.0, finished=True)
     assert PromptFormat(FRAMES["fewshot"]).read_attempt("code_o", own, told)[1].answer == "41"
