@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from redqueen.domains.code.kinds import IDENTITY
 from redqueen.propose.buffer import (
-    ASKED_PER_PLACE,
+    KEYS_PER_TASK,
     TaskBuffer,
     behaviour_key,
     cell,
     draw_references,
-    of_domain,
     program_key,
     task_key,
+    tasks_of_domain,
 )
 from redqueen.records import Task
 
@@ -78,11 +78,11 @@ def test_what_has_left_may_come_back() -> None:
 
 def test_the_memory_of_what_was_asked_is_bounded_too_and_forgets_the_oldest() -> None:
     buffer = TaskBuffer(8, (IDENTITY,))
-    for k in range(1, 8 * ASKED_PER_PLACE + 11):
+    for k in range(1, 8 * KEYS_PER_TASK + 11):
         buffer = buffer.add([adder(k)])
-    assert len(buffer.asked) == 8 * ASKED_PER_PLACE
+    assert len(buffer.asked) == 8 * KEYS_PER_TASK
     assert task_key(adder(10)) not in buffer.asked
-    assert buffer.asked[0] == task_key(adder(11)) and buffer.asked[-1] == task_key(adder(8 * ASKED_PER_PLACE + 10))
+    assert buffer.asked[0] == task_key(adder(11)) and buffer.asked[-1] == task_key(adder(8 * KEYS_PER_TASK + 10))
 
 
 def test_two_tasks_ask_the_same_when_kind_program_and_inputs_agree() -> None:
@@ -94,8 +94,8 @@ def test_two_tasks_ask_the_same_when_kind_program_and_inputs_agree() -> None:
 
 def test_there_is_a_task_to_refer_to_even_when_the_seed_has_left() -> None:
     buffer = TaskBuffer(8, (IDENTITY,)).add(adder(k, "T2") for k in range(1, 12))
-    assert IDENTITY not in buffer.tasks and of_domain((), "code_f") == [IDENTITY]
-    assert of_domain(buffer.tasks, "code_o") == list(buffer.tasks)
+    assert IDENTITY not in buffer.tasks and tasks_of_domain((), "code_f") == [IDENTITY]
+    assert tasks_of_domain(buffer.tasks, "code_o") == list(buffer.tasks)
 
 
 def test_references_are_different_tasks_and_at_most_as_many_as_there_are() -> None:

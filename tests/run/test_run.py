@@ -17,7 +17,7 @@ from redqueen.journal import Journal, diff
 from redqueen.journal.untrusted import Row
 from redqueen.learn.advantages import advantages
 from redqueen.match import STANDARD, decide
-from redqueen.propose.buffer import ASKED_PER_PLACE, behaviour_key, program_key
+from redqueen.propose.buffer import KEYS_PER_TASK, behaviour_key, program_key
 from redqueen.records import Rating
 from redqueen.run.checkpoint import Checkpoint, list_checkpoints
 from redqueen.run.lifecycle import resume, start
@@ -178,7 +178,7 @@ def test_the_buffer_grew_stayed_within_its_bounds_and_holds_no_doubles(quick_run
         == len({behaviour_key(t) for t in buffer.tasks})
         == len(buffer.tasks)
     )
-    assert len(buffer.asked) <= ASKED_PER_PLACE * CONFIG.propose.buffer_capacity
+    assert len(buffer.asked) <= KEYS_PER_TASK * CONFIG.propose.buffer_capacity
     known = {t["id"] for t in rows(journal, "task")} | {t.id for t in buffer.tasks if "seed" in t.id}
     assert {t.id for t in buffer.tasks} <= known
 

@@ -1,7 +1,7 @@
-"""The task buffer: verified tasks that are shown to teachers as references. Bounded, without duplicates, first in first
-out.
+"""The task buffer, of verified tasks that teachers see as references, and the archive, for measuring forgetting.
 
-AZR keeps the oldest instead, so that after a few hundred steps nothing new is shown; ours forgets (method: a fault).
+The buffer is bounded, free of duplicates, and first in, first out. AZR keeps the oldest tasks instead, so that after a
+few hundred steps no new task is shown (a fault of the method).
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ import numpy as np
 from redqueen.domains.registry import domain_of, in_order, kind_of
 from redqueen.records import Task
 
-ASKED_PER_PLACE = 16
-"""Keys of past tasks, one or two a task, that are remembered per task that the buffer can hold (ours)."""
+KEYS_PER_TASK = 16
+"""Keys of past tasks (one or two per task) that are kept for each task of the buffer's capacity (ours)."""
 
 
 def program_key(task: Task) -> str:
-    """Return a digest equal for tasks that are about the same (a program: up to names and layout)."""
+    """Return a digest equal for tasks with the same normal form: for programs, up to names and layout."""
     return _digest(kind_of(task).normal_form(task))
 
 
 def task_key(task: Task) -> str:
-    """Return a digest equal for tasks that ask the same: same kind, about the same, with the same inputs."""
+    """Return a digest equal for tasks of the same kind, with the same normal form and the same inputs."""
     return _digest(task.kind, kind_of(task).normal_form(task), *task.inputs)
 
 
 def duplicate_keys(task: Task) -> tuple[str, ...]:
-    """Return digests; of two tasks that share one, the later is a duplicate: it asks the same, or (if it has a
-    signature) its program gives the same for the same inputs and for others."""
+    """Return one or two digests. A later task that shares one is a duplicate: its ``task_key`` is the same, or (if it
+    has a signature) its program gives the same outputs for the same inputs and for others."""
     alike = [_digest(task.kind, task.signature, *task.inputs)] if task.signature else []
     return (task_key(task), *alike)
 
@@ -46,8 +46,8 @@ def behaviour_key(task: Task) -> str:
 class TaskBuffer:
     """Tasks in order of arrival, oldest first; at most ``capacity`` of them.
 
-    ``asked`` holds the keys of what was asked so far, also of tasks that are not kept (at most ``ASKED_PER_PLACE``
-    times ``capacity``; the oldest are forgotten).
+    ``asked`` holds the duplicate keys of all tasks so far, also of those that are no longer in the buffer (at most
+    ``KEYS_PER_TASK`` times ``capacity``; the oldest are dropped).
     """
 
     capacity: int
@@ -55,7 +55,7 @@ class TaskBuffer:
     asked: tuple[str, ...] = ()
 
     def add(self, new: Iterable[Task]) -> TaskBuffer:
-        """Return the buffer with the new tasks at its end: none alike in program or in behaviour to one before it."""
+        """Return the buffer with the new tasks appended, except repeats of an earlier program or behaviour."""
         programs = {program_key(t) for t in self.tasks}
         behaviours = {behaviour_key(t) for t in self.tasks}
         kept, new = list(self.tasks), list(new)
@@ -67,13 +67,11 @@ class TaskBuffer:
             behaviours.add(behaviour)
             kept.append(task)
         asked = dict.fromkeys([*self.asked, *(key for task in new for key in duplicate_keys(task))])
-        return TaskBuffer(
-            self.capacity, tuple(kept[-self.capacity :]), tuple(asked)[-ASKED_PER_PLACE * self.capacity :]
-        )
+        return TaskBuffer(self.capacity, tuple(kept[-self.capacity :]), tuple(asked)[-KEYS_PER_TASK * self.capacity :])
 
 
-def of_domain(tasks: Iterable[Task], kind: str) -> Sequence[Task]:
-    """Return the tasks of the domain that a kind belongs to; its seed when there is none."""
+def tasks_of_domain(tasks: Iterable[Task], kind: str) -> Sequence[Task]:
+    """Return the tasks of the domain of ``kind``, or its seed when there is none."""
     domain = domain_of(kind)
     names = {one.name for one in domain.kinds}
     return [task for task in tasks if task.kind in names] or [domain.seed]
@@ -81,7 +79,7 @@ def of_domain(tasks: Iterable[Task], kind: str) -> Sequence[Task]:
 
 @lru_cache(maxsize=8192)
 def cell(task: Task) -> str:
-    """Return the cell of the archive that a task lies in: its behaviour class and its size, in coarse steps."""
+    """Return the task's cell (as in MAP-Elites): its behaviour class and its size class."""
     kind = kind_of(task)
     return f"{kind.behaviour_class(task)} | {kind.size_class(task)}"
 
@@ -89,9 +87,9 @@ def cell(task: Task) -> str:
 def draw_references(
     tasks: Sequence[Task], num: int, rng: np.random.Generator, *, over_cells: bool = False
 ) -> tuple[Task, ...]:
-    """Draw ``num`` different tasks (fewer when there are fewer), newer ones twice as often as the oldest (ours).
+    """Draw ``num`` different tasks (fewer when there are fewer); weights rise from 1, oldest, to 2, newest (ours).
 
-    ``over_cells``: every cell that is not empty has the same chance; within it, newer tasks rather.
+    ``over_cells``: all non-empty cells have the same total weight; within a cell newer tasks have higher weights.
     """
     if not tasks or num < 1:
         return ()
@@ -110,13 +108,13 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:24]
 
 
-LEAST_OPENNESS = 0.05
-"""Added to p (1 - p): a task that all or none solved is seldom drawn, but drawn, or forgetting would not show."""
+MIN_OPENNESS = 0.05
+"""Added to p (1 - p), so that tasks that all or no students solved are also drawn: otherwise no forgetting is seen."""
 
 
 @dataclass(frozen=True)
 class Archived:
-    """A task posed at ``step``, and the share of right attempts when it was last attempted."""
+    """A task posed at ``step``, and the share of correct attempts when it was last attempted."""
 
     task: Task
     step: int
@@ -124,19 +122,19 @@ class Archived:
 
     @property
     def openness(self) -> float:
-        """p (1 - p) and a little: how much an attempt at it says."""
-        return self.solved_frac * (1.0 - self.solved_frac) + LEAST_OPENNESS
+        """The weight p (1 - p) + ``MIN_OPENNESS``: how informative another attempt is."""
+        return self.solved_frac * (1.0 - self.solved_frac) + MIN_OPENNESS
 
 
 @dataclass(frozen=True)
 class TaskArchive:
-    """At most ``capacity`` tasks (0: there is no archive), in the order in which they were posed."""
+    """A random sample of at most ``capacity`` tasks (0: no archive), in the order in which they were posed."""
 
     capacity: int = 0
     entries: tuple[Archived, ...] = ()
 
     def add(self, tasks: Iterable[Task], solve_fracs: Mapping[str, float], step: int) -> TaskArchive:
-        """Return the archive with the tasks of a step that were attempted."""
+        """Return the archive with the attempted tasks of a step; the excess is dropped by a hash of the task's id."""
         if not self.capacity:
             return self
         new = [Archived(task, step, solve_fracs[task.id]) for task in tasks if task.id in solve_fracs]
@@ -145,7 +143,7 @@ class TaskArchive:
         return TaskArchive(self.capacity, tuple(entries[i] for i in sorted(kept)))
 
     def with_solve_fracs(self, solve_fracs: Mapping[str, float]) -> TaskArchive:
-        """Return the archive after a probe of some of its tasks, by their ids."""
+        """Return the archive with new shares of correct attempts, by task id."""
         entries = (
             replace(one, solved_frac=solve_fracs[one.task.id]) if one.task.id in solve_fracs else one
             for one in self.entries
@@ -154,10 +152,10 @@ class TaskArchive:
 
 
 def draw_of_all_ages(entries: Sequence[Archived], num: int, rng: np.random.Generator) -> list[Archived]:
-    """Draw ``num`` different tasks (fewer where there are fewer): as many of each kind, spread evenly over time.
+    """Draw ``num`` different tasks (fewer where there are fewer): equally many of each kind, spread evenly over time.
 
-    The tasks of a kind are cut by age into as many stretches as are wanted of it, and one is drawn from each, with its
-    openness as weight. What a kind lacks, the others give, those first that gave least.
+    The tasks of a kind are divided by age into as many stretches as tasks are drawn from it; one is drawn from each,
+    weighted by openness. If a kind has too few, other kinds fill up, those with the fewest draws first.
     """
     by_kind = {
         kind: [one for one in entries if one.task.kind == kind] for kind in in_order(one.task.kind for one in entries)
@@ -171,12 +169,12 @@ def draw_of_all_ages(entries: Sequence[Archived], num: int, rng: np.random.Gener
     return drawn
 
 
-def _shares(num: int, there_are: Sequence[int]) -> list[int]:
-    """Split a number into shares that differ by one at most, but where there are fewer; others take up what is left."""
-    parts = len(there_are)
-    shares = [min(have, num * (i + 1) // parts - num * i // parts) for i, have in enumerate(there_are)]
-    for _ in range(min(num, sum(there_are)) - sum(shares)):
-        least = min((share, i) for i, share in enumerate(shares) if share < there_are[i])
+def _shares(num: int, available: Sequence[int]) -> list[int]:
+    """Split a number into shares that differ by at most one, bounded by ``available``; others take up the rest."""
+    parts = len(available)
+    shares = [min(have, num * (i + 1) // parts - num * i // parts) for i, have in enumerate(available)]
+    for _ in range(min(num, sum(available)) - sum(shares)):
+        least = min((share, i) for i, share in enumerate(shares) if share < available[i])
         shares[least[1]] += 1
     return shares
 

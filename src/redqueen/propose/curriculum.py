@@ -1,4 +1,4 @@
-"""The memory of earlier tasks: their classes and sizes, and how crowded each is."""
+"""The memory of earlier tasks: counts of their classes and sizes, from which novelty and crowding are computed."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from redqueen.journal.schema import MEASURES
 from redqueen.records import Crowding, Task
 
 FORGOTTEN_WEIGHT = 1e-3
-"""A count that has decayed below this is dropped, so that the memory stays small."""
+"""Counts that decay below this are dropped, to keep the memory small."""
 
 PRIOR_TASKS = 8.0
-"""A size's mean solve rate is drawn to its kind's as if by this many tasks, so that few tasks say little."""
+"""Prior strength: a size's mean solve rate is shrunk to its kind's as by this many tasks."""
 
 
 Names = Annotated[frozenset[str], PlainSerializer(sorted)]
-"""A set of names; a checkpoint holds them in order, so that equal states give equal files."""
+"""A set of names; checkpoints store it sorted, so that equal states give equal files."""
 
 
 @dataclass(frozen=True)
 class TaskMemory:
-    """``by_teacher[teacher][class]`` is a decayed count of tasks; ``ever`` all classes so far; ``sizes[size]`` a
-    decayed (sum of solve rates, number of tasks), also under each kind's name. A step keeps ``decay_frac`` in (0, 1].
+    """``by_teacher[teacher][class]``: decayed count of tasks. ``ever``: all classes so far. ``sizes[size]``: decayed
+    (sum of solve rates, number of tasks), also under each kind's name. Each step multiplies by ``decay_frac``, (0, 1].
     """
 
     decay_frac: float = 0.95
@@ -39,7 +39,7 @@ class TaskMemory:
 def remember(memory: TaskMemory, tasks: Sequence[Task], solve_fracs: Mapping[str, float]) -> TaskMemory:
     """Return the memory after one step: everything decays once, then the step's tasks are added.
 
-    ``solve_fracs`` are the solve rates by task id; a task without one (all attempts lost) adds to no size.
+    ``solve_fracs`` are the solve rates by task id; a task without one (all attempts lost) is not added to ``sizes``.
     """
     keep = memory.decay_frac
     by_teacher = {t: _decayed(classes, keep) for t, classes in memory.by_teacher.items()}
@@ -62,7 +62,7 @@ def keep_only(memory: TaskMemory, teachers: Iterable[str]) -> TaskMemory:
 
 
 def crowding(memory: TaskMemory, tasks: Sequence[Task], solve_fracs: Mapping[str, float]) -> dict[str, Crowding]:
-    """Return the measures of one step's tasks by task id, against the memory as it was before the step."""
+    """Return novelty, crowding and hardness of a step's tasks by task id; ``memory`` is from before the step."""
     classes = {task.id: kind_of(task).behaviour_class(task) for task in tasks}
     of_step = Counter(classes.values())
     recent = Counter(of_step)
@@ -84,7 +84,7 @@ def _decayed(counts: Mapping[str, float], keep: float) -> dict[str, float]:
 
 
 def _size_hardness(memory: TaskMemory, task: Task) -> float:
-    """How far the (shrunken) mean solve rate of tasks of this size lies below that of the kind; 0 without any."""
+    """How far the (shrunken) mean solve rate of this size is below that of the kind, at least 0; 0 without data."""
     total, n = memory.sizes.get(task.kind, (0.0, 0.0))
     if n == 0:
         return 0.0
@@ -99,7 +99,7 @@ STRUCTURE = {
     "curriculum/lines": "num_lines",
     "curriculum/variables": "num_variables",
 }
-"""Metrics of structure: each is the mean of this column of the task table. A domain's own measures are added."""
+"""Structural metrics: each is the mean of this column of the task table. Measures of other domains are added."""
 
 NOT_DEFINED = float("nan")
 

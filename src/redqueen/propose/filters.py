@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 Hook = Callable[[Candidate], "str | None"]
-"""Says why a proposal is refused, or None when it may be asked."""
+"""Returns the reason why a proposal is refused, or None when it is allowed."""
 
 REASON = "policy"
 
 
 @dataclass(frozen=True)
 class ContentFilter:
-    """Compiled rules and the hook with its name; without either, nothing is refused."""
+    """Compiled rules, and the hook with its name. With neither, nothing is refused."""
 
     rules: tuple[re.Pattern[str], ...] = ()
     hook: Hook | None = None
@@ -36,8 +36,8 @@ class ContentFilter:
 
 
 def load_content_filter(config: ProposeConfig) -> ContentFilter:
-    """Compile the rules and import the hook. Raises UserError for a rule that is not a regular expression or a hook
-    that is not there."""
+    """Compile the rules and import the hook. Raises UserError for a rule that is not a regular expression, or a hook
+    that cannot be imported."""
     rules = []
     for rule in config.policy_rules:
         try:
@@ -50,10 +50,10 @@ def load_content_filter(config: ProposeConfig) -> ContentFilter:
 
 
 def refuse(candidates: Sequence[Candidate], content_filter: ContentFilter) -> list[Rejection | None]:
-    """Return a rejection for each candidate that the filter forbids, None for the others.
+    """Return a rejection for each candidate that the filter refuses, None for the others.
 
-    What could not be parsed is left to the verifier. Raises UserError when the hook fails: a filter that does not
-    work must not let anything pass.
+    Candidates that could not be parsed are left to the verifier. Raises UserError when the hook fails: a broken filter
+    must not let anything pass.
     """
     return [None if candidate.error else _refusal(candidate, content_filter) for candidate in candidates]
 
@@ -61,7 +61,7 @@ def refuse(candidates: Sequence[Candidate], content_filter: ContentFilter) -> li
 def check_allowed(
     candidates: Sequence[Candidate], content_filter: ContentFilter, verifier: JobRunner, terms: VerifyConfig
 ) -> list[Task | Rejection]:
-    """Return a task or a rejection for each candidate; what the filter refuses is never run."""
+    """Return a task or a rejection for each candidate. Candidates that the filter refuses are never run."""
     refused = refuse(candidates, content_filter)
     allowed = [candidate for candidate, refusal in zip(candidates, refused, strict=True) if refusal is None]
     checked = iter(check(allowed, verifier, terms))
@@ -77,7 +77,7 @@ def _refusal(candidate: Candidate, content_filter: ContentFilter) -> Rejection |
         return None
     try:
         why = content_filter.hook(candidate)
-    except Exception as error:  # it may run any code of the user
+    except Exception as error:  # the hook is code of the user and may raise anything
         raise UserError(
             f"propose.policy_hook {content_filter.hook_name} failed on the proposal {candidate.id} "
             f"({type(error).__name__}: {error}); correct it, then resume the run"
@@ -102,7 +102,7 @@ def _import_hook(name: str) -> Hook | None:
 def reject_duplicates(
     candidates: Sequence[Candidate], judged: Sequence[Task | Rejection], asked: Iterable[str]
 ) -> list[Task | Rejection]:
-    """Turn repeated tasks into rejections with the reason ``duplicate``; the first of equal ones stays.
+    """Turn repeated tasks into rejections with the reason ``duplicate``; the first occurrence is kept.
 
     ``asked`` are the keys of earlier tasks (``TaskBuffer.asked``).
     """
@@ -119,21 +119,23 @@ def reject_duplicates(
 
 
 def reject_held_out(candidates: Sequence[Candidate], judged: Sequence[Task | Rejection]) -> list[Task | Rejection]:
-    """Turn tasks about what an item of the frozen suite is about into rejections with the reason ``held-out``.
+    """Turn tasks with the normal form of an item of the frozen suite into rejections with the reason ``held-out``.
 
-    Whatever the kind and the inputs: of a program in the suite nothing is asked. Raises UserError when a suite cannot
-    be read.
+    Kind and inputs do not matter: no task about a program of the suite is allowed. Raises UserError when a suite
+    cannot be read.
     """
     result: list[Task | Rejection] = []
     for candidate, verdict in zip(candidates, judged, strict=True):
-        if isinstance(verdict, Task) and kind_of(verdict).normal_form(verdict) in _forms(domain_of(verdict.kind).suite):
+        if isinstance(verdict, Task) and kind_of(verdict).normal_form(verdict) in _frozen_forms(
+            domain_of(verdict.kind).suite
+        ):
             verdict = Rejection(candidate, "held-out", "an item of the frozen suite is about the same")
         result.append(verdict)
     return result
 
 
 @cache
-def _forms(suite: Callable[[], list[Item]]) -> frozenset[str]:
+def _frozen_forms(suite: Callable[[], list[Item]]) -> frozenset[str]:
     return frozenset(kind_of(item.task).normal_form(item.task) for item in frozen_items(suite))
 
 
@@ -146,9 +148,9 @@ def reject_too_long(
 ) -> list[Task | Rejection]:
     """Turn tasks with a solving prompt of more than ``max_prompt_tokens`` into rejections with reason ``too-long``.
 
-    Those with a text that holds a mark of the prompt format, or a control token of the tokenizer, become rejections
-    with reason ``unshowable``: prompts show exactly the text that runs, so nothing is escaped. So do those with a text
-    that the tokenizer changes (it may compose accents, say, or lack a letter): a student would read another one.
+    Tasks whose texts contain a mark of the prompt format or a control token of the tokenizer become rejections with
+    reason ``unshowable``: a prompt shows exactly the text that runs, without escapes. So do tasks with a text that the
+    tokenizer changes (it may compose accents or lack a letter), because the student would see a different text.
     """
     result: list[Task | Rejection] = []
     for candidate, verdict in zip(candidates, judged, strict=True):
@@ -160,21 +162,21 @@ def reject_too_long(
                 verdict = Rejection(candidate, "unshowable", f"holds {mark!r}, which has a meaning in a prompt")
             elif len(tokens) > max_prompt_tokens:
                 verdict = Rejection(candidate, "too-long", f"its prompt has {len(tokens)} tokens")
-            elif lost := lost_in(texts, prompt, decoded(tokenizer, tokens)):
-                verdict = Rejection(candidate, "unshowable", f"the tokenizer writes {lost!r:.60} in another way")
+            elif changed := changed_in(texts, prompt, decoded(tokenizer, tokens)):
+                verdict = Rejection(candidate, "unshowable", f"the tokenizer writes {changed!r:.60} in another way")
         result.append(verdict)
     return result
 
 
-def lost_in(texts: Iterable[str], prompt: str, shown: str) -> str:
-    """Return one of the texts of a prompt that is not in what its tokens spell, "" when there is none."""
+def changed_in(texts: Iterable[str], prompt: str, shown: str) -> str:
+    """Return a text that is in the prompt but not in ``shown``, the prompt decoded from its tokens; "" without one."""
     return next((text for text in map(str.strip, texts) if text in prompt and text not in shown), "")
 
 
 def mark_in(texts: Iterable[str], marks: Iterable[str], tokenizer: PreTrainedTokenizerBase) -> str:
-    """Return a mark, or a control token of the tokenizer, that one of the texts holds, "" when there is none.
+    """Return a mark, or a control token of the tokenizer, that one of the texts contains; "" without one.
 
-    A normalizer of the tokenizer may make a control token of another spelling, so the token ids are searched too.
+    The tokenizer's normalizer may turn another spelling into a control token, so the token ids are searched too.
     """
     known = control_tokens(tokenizer)
     for text in texts:

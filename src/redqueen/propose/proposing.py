@@ -11,7 +11,7 @@ from redqueen.adapters.protocols import Sampler
 from redqueen.config import ProposeConfig
 from redqueen.domains.prompt_format import PromptFormat, completion_text
 from redqueen.domains.registry import domain_of, kinds, num_proposals
-from redqueen.propose.buffer import TaskBuffer, draw_references, of_domain
+from redqueen.propose.buffer import TaskBuffer, draw_references, tasks_of_domain
 from redqueen.records import Candidate, Completion, Individual, Request, Task
 from redqueen.streams import Streams
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A candidate with what the learner needs to know of how it was sampled."""
+    """A candidate, with the slot, prompt and completion that the learner needs."""
 
     candidate: Candidate
     slot: int
@@ -50,10 +50,10 @@ def propose(
     streams: Streams,
     max_prompt_tokens: int,
 ) -> list[Proposal]:
-    """Return all teachers' proposals: teachers in order, kinds in order, unparsable ones included.
+    """Return all teachers' proposals: teachers in order, kinds in order, including unparsable ones.
 
-    ``opponents`` maps a teacher's id to the students it meets this step. References that would make a prompt longer
-    than ``max_prompt_tokens`` are left out, and a given program that would gives way to its domain's seed.
+    ``opponents`` maps a teacher's id to the ids of its students in this step. If a prompt is longer than
+    ``max_prompt_tokens``, references are dropped; if that is not enough, the domain's seed replaces the given task.
     """
     prompts = [
         prompt
@@ -67,8 +67,8 @@ def propose(
             candidate_id = f"{streams.step}-{prompt.teacher.id}-{len(proposals)}"
             student = ",".join(opponents[prompt.teacher.id])
             if config.complete_at_last_input:
-                completion = _up_to_whole(prompt, completion, prompt_format, tokenizer)
-            candidate = _read(prompt, completion, candidate_id, student, prompt_format, tokenizer)
+                completion = _cut_when_complete(prompt, completion, prompt_format, tokenizer)
+            candidate = _parse(prompt, completion, candidate_id, student, prompt_format, tokenizer)
             proposals.append(Proposal(candidate, prompt.teacher.slot, prompt.request.prompt, completion))
     return proposals
 
@@ -86,7 +86,7 @@ def _prompts(
     over_cells = config.references_over == "cells"
     prompts = []
     for kind, wanted in num_proposals(config).items():
-        known = of_domain(buffer.tasks, kind)
+        known = tasks_of_domain(buffer.tasks, kind)
         for start in range(0, wanted, config.num_per_prompt):
             rng = streams.rng("references", teacher.id, kind, start)
             references = draw_references(known, config.num_references, rng, over_cells=over_cells)
@@ -96,7 +96,7 @@ def _prompts(
                 references = references[:-1]
                 prompt = prompt_format.encode(tokenizer, prompt_format.propose(kind, references, given))
             if given is not None and len(prompt) > max_prompt_tokens:
-                given = domain_of(kind).seed  # nothing is shorter
+                given = domain_of(kind).seed  # the shortest task
                 prompt = prompt_format.encode(tokenizer, prompt_format.propose(kind, references, given))
             stop = prompt_format.stop(kind, tokenizer) if config.complete_at_last_input else (-1, 0)
             request = Request(
@@ -112,27 +112,27 @@ def _prompts(
     return prompts
 
 
-def _up_to_whole(
+def _cut_when_complete(
     prompt: _Prompt, completion: Completion, prompt_format: PromptFormat, tokenizer: PreTrainedTokenizerBase
 ) -> Completion:
-    """Cut a completion behind the token with which the proposal was whole, as if sampling had stopped there.
+    """Cut a completion after the token that made the proposal complete, as if sampling had stopped there.
 
-    That token then ends the completion, as an end token would. (``entropy`` stays that of the whole.)
+    That token then ends the completion, like an end token. (``entropy`` remains that of the uncut completion.)
     """
 
-    def whole(num_tokens: int) -> bool:
-        first = replace(completion, tokens=completion.tokens[:num_tokens], finished=False)
-        return prompt_format.is_whole(prompt.kind, completion_text(tokenizer, first), prompt.given)
+    def is_complete(num_tokens: int) -> bool:
+        prefix = replace(completion, tokens=completion.tokens[:num_tokens], finished=False)
+        return prompt_format.is_whole(prompt.kind, completion_text(tokenizer, prefix), prompt.given)
 
     lengths = range(1, len(completion.tokens) + 1)
-    at = bisect_left(lengths, True, key=whole)
+    at = bisect_left(lengths, True, key=is_complete)
     if at == len(lengths):
         return completion
     num = lengths[at]
     return replace(completion, tokens=completion.tokens[:num], logprobs=completion.logprobs[:num], finished=True)
 
 
-def _read(
+def _parse(
     prompt: _Prompt,
     completion: Completion,
     candidate_id: str,
