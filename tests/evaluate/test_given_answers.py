@@ -67,7 +67,7 @@ def test_answers_without_the_suites_ids_are_taken_in_order(items: Path, name: st
     ("ids", "complaint"),
     [
         (["sample_3", "sample_2", "sample_1", "sample_1"], r"line 4: the id 'sample_1' occurs twice"),
-        (["sample_3", "sample_2", "sample_1 ", "sample_0"], r"line 3: the id 'sample_1 ' is none of the 4 items'"),
+        (["sample_3", "sample_2", "sample_1 ", "sample_0"], r"line 3: none of the 4 items has the id 'sample_1 '"),
     ],
 )
 def test_one_wrong_id_does_not_let_the_others_be_ignored(items: Path, ids: list[str], complaint: str) -> None:
@@ -174,7 +174,7 @@ def test_tasks_of_every_domain_are_graded_and_a_damaged_one_is_named(tmp_path: P
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([{"id": "sample_9", "answer": "1"}], "line 1: the id 'sample_9' is none of the 4 items'"),
+        ([{"id": "sample_9", "answer": "1"}], "line 1: none of the 4 items has the id 'sample_9'"),
         ([{"answer": "1"}], "has 1 answers and the suite 4 items"),
         (
             [{"id": "sample_1", "answer": "1"}] * 2,

@@ -1,4 +1,4 @@
-"""The evaluation suites by name: where their items come from and how a row becomes a question."""
+"""The evaluation suites by name: the source of their items, and the reader that turns a row into a question."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from redqueen_sandbox.literals import LiteralError, canonical
 from redqueen_sandbox.unit_tests import UnitTest
 
 MINI = "mini"
-"""The embedded suite: it needs neither hub nor file."""
+"""The embedded suite, which needs neither the hub nor a file."""
 
 _ID_FIELDS = ("id", "task_id", "unique_id", "question_id", "idx")
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Where a suite lies on the hub (``files``: a pattern of JSON-line files in the repository), and its reader."""
+    """A suite's reader and its place on the hub; ``files``: a pattern of JSON-line files in the repository."""
 
     read: Callable[[Row, str], Question]
     repository: str
@@ -42,9 +42,9 @@ class Benchmark:
 
 
 def load_questions(suite: str, data: Path | None = None, limit: int | None = None) -> list[Question]:
-    """Return the questions of a suite, the first ``limit`` of them: from ``data``, or from where the suite lies.
+    """Return the first ``limit`` questions of a suite, from the file ``data`` or from the suite's own source.
 
-    Raises UserError for an unknown suite, a file that does not fit, or a dataset that cannot be had.
+    Raises UserError for an unknown suite, a file that does not fit, or a dataset that cannot be loaded.
     """
     plugins = entry_points()
     if suite not in (*SUITES, *plugins) and not suite.startswith(GYM_PREFIX):
@@ -53,12 +53,12 @@ def load_questions(suite: str, data: Path | None = None, limit: int | None = Non
     if limit is not None and limit < 1:
         raise UserError(f"--limit {limit}: give a number of items of at least 1")
     if suite == MINI:
-        return _asked(build_items(load_functions(data)) if data else load_suite())[:limit]
+        return _questions_of(build_items(load_functions(data)) if data else load_suite())[:limit]
     if suite == TESTS and data is None:
         raise UserError("--suite tests is a file of your own: name it by --data FILE")
     if suite not in BENCHMARKS and data is None:
-        return _asked(frozen_items(open_domain(suite).suite))[:limit]
-    benchmark = BENCHMARKS.get(suite) or Benchmark(_own(open_domain(suite)), repository="")
+        return _questions_of(frozen_items(open_domain(suite).suite))[:limit]
+    benchmark = BENCHMARKS.get(suite) or Benchmark(_domain_reader(open_domain(suite)), repository="")
     if data is not None:
         rows = rows_of_file(data)
     else:
@@ -75,7 +75,7 @@ def load_questions(suite: str, data: Path | None = None, limit: int | None = Non
 
 
 def read_item(benchmark: Benchmark, row: Row, name: str) -> Question:
-    """Return a row as a question. Raises UserError for a damaged one."""
+    """Turn a row into a question. Raises UserError for a damaged row."""
     try:
         return benchmark.read(row, name)
     except UserError:
@@ -85,13 +85,13 @@ def read_item(benchmark: Benchmark, row: Row, name: str) -> Question:
         raise UserError(f"{row.where}: cannot be read as an item ({what}); is it this suite's file?") from None
 
 
-def _asked(items: Iterable[Item]) -> list[Question]:
+def _questions_of(items: Iterable[Item]) -> list[Question]:
     return [
         TaskQuestion(item.id, item.task, kind_of(item.task).gold(item.task), cluster=item.cluster) for item in items
     ]
 
 
-def _own(domain: Domain) -> Callable[[Row, str], Question]:
+def _domain_reader(domain: Domain) -> Callable[[Row, str], Question]:
     """Return the reader of a domain's tasks: a row has ``kind`` and the plain fields of a task."""
     names = [kind.name for kind in domain.kinds]
 
@@ -147,7 +147,7 @@ def _mbpp(row: Row, name: str) -> Question:
 
 
 def _entry_of(row: Row, reference: str) -> str:
-    """Return the function of the reference that the published assertions call."""
+    """Return the name of the reference's function that the published assertions call."""
     try:
         tested = ast.parse("\n".join(map(str, row.fields.get("test_list") or [])))
         defined = [node.name for node in ast.parse(reference).body if isinstance(node, ast.FunctionDef)]
@@ -174,9 +174,9 @@ def _maths(row: Row, name: str) -> Question:
 
 
 def _tests(row: Row, name: str) -> Question:
-    """Read a row of the user's own; tests that are not comparisons with literals run as a program."""
+    """Read a row of the user's own tasks; tests that are not comparisons with literals are run as a program."""
     if row.has("kind"):
-        return _own(domain_of(row.text("kind")))(row, name)
+        return _domain_reader(domain_of(row.text("kind")))(row, name)
     try:
         task = read_own(row, name)
     except UserError:
@@ -210,18 +210,18 @@ BENCHMARKS: dict[str, Benchmark] = {
     "gsm8k": Benchmark(_maths, "openai/gsm8k", config="main"),
     "olympiadbench": Benchmark(_maths, "Hothan/OlympiadBench", "train", config="OE_TO_maths_en_COMP"),
 }
-"""The suites of others. Splits and names are those of the hub's pages; loading them there is not tested."""
+"""Published suites. Splits and names are from the hub's pages; loading them from the hub is not tested."""
 
 PAPER = "paper"
-"""Stands for the paper's ten benchmarks, one after the other."""
+"""The paper's ten benchmarks, one after the other."""
 
 PAPER_SUITES = (
     "humaneval+", "mbpp+", "livecodebench",
     "aime24", "aime25", "amc23", "math500", "minerva", "olympiadbench", "gsm8k",
 )  # fmt: skip
-"""Source: those of AZR with GSM8K (ours: the readers name ten and list some)."""
+"""Source: AZR's suites; GSM8K is ours, because readers of the paper say ten and list only some."""
 
 FROZEN = tuple(name for name in OWN if DOMAINS[name].suite is not CODE.suite)
-"""The frozen suites of the other domains, by their domain; that of ``code`` is ``mini``."""
+"""The frozen suites of the other domains, by the domain's name; that of ``code`` is ``mini``."""
 
 SUITES = (MINI, *FROZEN, *BENCHMARKS)

@@ -1,11 +1,11 @@
 """EvalPlus items as unit tests: the published assertions, and the reference solution's values on many more inputs.
 
-EvalPlus publishes inputs as JSON, where tuples, sets and complex numbers are lists and strings, and compares sets where
-order is free. Both are read off the item's own assertions here: an argument gets the types that it has there, and a
-value is compared as they compare it. The reference runs in the tests' own process, which the program is not in.
+EvalPlus publishes inputs as JSON, where tuples, sets and complex numbers are lists and strings, and compares sets if
+the order is free. Both are inferred here from the item's own assertions: arguments get the types that they have there,
+and values are compared as there. The reference runs in the process of the tests, not in that of the program.
 
-Only plain values get there at all (``inside/roles.py``), so what is compared is Python's equality on plain
-data. Where a reference gives a match object or None, their truth is compared.
+Only plain values reach that process (``inside/roles.py``), so the comparison is Python's equality on plain data. If a
+reference returns a match object or None, truth values are compared.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class np:
 '''
 
 ORDER_IS_FREE = frozenset({"find_dissimilar", "Diff", "intersection_array"})
-"""Functions of MBPP+ whose values are compared as sets though their assertions do not: the references of the first two
-return the order of a set, which the hash seed decides (EvalPlus does the same)."""
+"""Functions of MBPP+ whose values are compared as sets although their assertions do not: the references of the first
+two return the order of a set, which depends on the hash seed (EvalPlus does the same)."""
 
 _COMPLEX = re.compile(r"\bcomplex\b")
 
@@ -76,14 +76,14 @@ for _given in {inputs}:
 
 
 def with_stand_in(tests: str) -> str:
-    """Return published tests that import numpy so that they run without it."""
+    """Replace the import of numpy in published tests by a stand-in, so that they run without numpy."""
     return tests.replace(NUMPY_IMPORT, NUMPY_STAND_IN)
 
 
 def extended_test(row: Row, reference: str, helpers: str, assertions: str) -> UnitTest:
     """Return the tests of an item with ``base_input`` and ``plus_input``: its assertions, then the reference's values.
 
-    ``reference`` is the whole reference program; ``helpers`` is code the assertions need. Raises UserError for a row
+    ``reference`` is the whole reference program; ``helpers`` is code for the assertions. Raises UserError for a row
     that lacks a field.
     """
     entry = row.text("entry_point")
@@ -99,7 +99,7 @@ def extended_test(row: Row, reference: str, helpers: str, assertions: str) -> Un
 
 
 def example_arguments(assertions: str, entry: str) -> list[list[object]]:
-    """Return the arguments of every call of ``entry`` in the assertions whose arguments are literals."""
+    """Return the arguments of every call of ``entry`` in the assertions that has only literal arguments."""
     found = []
     for node in ast.walk(ast.parse(assertions)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == entry:
@@ -114,7 +114,7 @@ def comparison(assertions: str, entry: str) -> str:
     """Return how the assertions compare a value: as ``set``, ``truth`` or ``value``."""
     if entry in ORDER_IS_FREE:
         return "set"
-    looks = set()
+    modes = set()
     for statement in ast.parse(assertions).body:
         if isinstance(statement, ast.Assert):
             test = statement.test
@@ -122,33 +122,33 @@ def comparison(assertions: str, entry: str) -> str:
                 test = test.operand
             left = test.left if isinstance(test, ast.Compare) else test
             name = left.func.id if isinstance(left, ast.Call) and isinstance(left.func, ast.Name) else ""
-            looks.add("set" if name == "set" else "truth" if name == entry and left is test else "value")
-    return "set" if "set" in looks else "truth" if looks == {"truth"} else "value"
+            modes.add("set" if name == "set" else "truth" if name == entry and left is test else "value")
+    return "set" if "set" in modes else "truth" if modes == {"truth"} else "value"
 
 
 def typed_arguments(
     given: Sequence[object], shown: Sequence[Sequence[object]], takes_complex: bool = False
 ) -> list[Any]:
-    """Give JSON arguments the types that the arguments of the same place have in the examples.
+    """Give JSON arguments the types that the arguments at the same positions have in the examples.
 
     ``takes_complex``: the item's contract allows complex numbers, even if no example has one.
     """
     has_complex = takes_complex or any(isinstance(argument, complex) for arguments in shown for argument in arguments)
     typed: list[Any] = []
     for place, value in enumerate(given):
-        if has_complex and isinstance(value, str):  # JSON has no complex numbers, so that item's numbers are text
+        if has_complex and isinstance(value, str):  # JSON has no complex numbers: such items have them as text
             typed.append(ast.literal_eval(value.replace(" ", "")))
         else:
             typed.append(_typed(value, [arguments[place] for arguments in shown if place < len(arguments)], list))
     return typed
 
 
-def _typed(value: object, examples: Sequence[object], outside: type) -> object:
-    """Give a JSON value the types of its examples; where they show none, a list is what it lies in (``outside``)."""
+def _typed(value: object, examples: Sequence[object], default: type) -> object:
+    """Give a JSON value the types of its examples. Without an example, a list gets the type ``default``."""
     if isinstance(value, list):
         alike = [example for example in examples if isinstance(example, list | tuple | set | frozenset)]
         kinds = [type(example) for example in alike]
-        kind = max(set(kinds), key=kinds.count) if kinds else outside
+        kind = max(set(kinds), key=kinds.count) if kinds else default
         fixed = kind is tuple and all(isinstance(e, tuple) and len(e) == len(value) for e in alike) and alike
         flat = [inner for example in alike for inner in example]
         items = [
@@ -166,7 +166,7 @@ def _typed(value: object, examples: Sequence[object], outside: type) -> object:
 
 
 def _asserts_of(prompt: str) -> str:
-    """Return the assertions shown in a prompt, a line each; "" when they cannot be read."""
+    """Return the assertions in a prompt, one per line; "" when they do not parse."""
     lines = "\n".join(line.strip() for line in prompt.splitlines() if line.strip().startswith("assert "))
     try:
         ast.parse(lines)

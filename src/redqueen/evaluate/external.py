@@ -24,16 +24,16 @@ from redqueen.domains.prompt_format import with_forced_thoughts
 from redqueen.domains.registry import apportioned, load_suites, num_proposals, open_domain
 from redqueen.engine import Engine
 from redqueen.errors import UserError
-from redqueen.evaluate.fitness_suite import MODES, Mode, Score, difference, pool, score, summed_up
+from redqueen.evaluate.fitness_suite import MODES, Mode, Score, build_score, difference, pool, score
 from redqueen.files import read_plain, write_whole
 from redqueen.journal.schema import ALL, CHANGE, GAIN, STUDENTS, EvaluationRecord
 from redqueen.records import BASE_SLOT, Individual
 from redqueen.streams import Streams
 
 EVALUATION_SEED = 20_260_101
-"""Sampling on the suite uses one seed at every step and in every run: one adapter in one slot draws the same again.
-Requests' seeds depend on the slot too, and what a draw gives on the prompt: sampled scores of two members, or of base
-and control, are draws of their own, and differ by chance even where the policies do not."""
+"""Seed of sampling on the suite, the same at every step and in every run: the same adapter in the same slot gives the
+same samples. The seed of a request also depends on the slot, and its samples on the prompt. Sampled scores of two
+members, or of base and control, are thus independent draws: they differ by chance even for equal policies."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Examiner:
         return Examiner(engine, items_of(engine.config), engine.config.evaluate.num_samples)
 
     def base(self) -> list[Score]:
-        """Score the bare base: sampled, then greedy. Scores that equal settings gave before are read from the cache."""
+        """Score the bare base, sampled and greedy, or read its scores under equal settings from the cache."""
         path = _cache_file(self)
         found = _read_scores(path, self.items)
         if found is None:
@@ -60,26 +60,25 @@ class Examiner:
 
     @property
     def of_control(self) -> Examiner | None:
-        """What scores the bare base with every thought begun in the prompt; None where the format has no thoughts."""
-        told = with_forced_thoughts(self.engine.prompt_format)
-        if told is None or not self.engine.config.evaluate.control:
+        """The examiner of the control, the base with forced thoughts; None if the config or format has none."""
+        forced = with_forced_thoughts(self.engine.prompt_format)
+        if forced is None or not self.engine.config.evaluate.control:
             return None
-        return replace(self, engine=replace(self.engine, prompt_format=told))
+        return replace(self, engine=replace(self.engine, prompt_format=forced))
 
     def control(self, base: Sequence[Score]) -> list[Score]:
-        """Score the control. ``base`` are the base's scores, which count again where every prompt begins the thought
-        anyway."""
-        told = self.of_control
-        if told is None:
+        """Score the control. If the run's own format forces thoughts, it equals ``base``, the base's scores."""
+        control = self.of_control
+        if control is None:
             return []
-        return list(base) if told == self else told.base()
+        return list(base) if control == self else control.base()
 
     @property
     def num_new(self) -> int:
-        """How many of base and control are not in the cache."""
-        told = self.of_control
-        asked = [self] if told is None or told == self else [self, told]
-        return sum(_read_scores(_cache_file(one), one.items) is None for one in asked)
+        """Number of scores of base and control that are not in the cache."""
+        control = self.of_control
+        examiners = [self] if control is None or control == self else [self, control]
+        return sum(_read_scores(_cache_file(one), one.items) is None for one in examiners)
 
     def members(self, members: Sequence[Individual]) -> list[Score]:
         """Score members, two records each: sampled, then greedy."""
@@ -106,7 +105,7 @@ def items_of(config: Config) -> tuple[Item, ...]:
     """Return the items of the frozen suite that the config asks for."""
     suites = {name: list(own) for name, own in load_suites(config.propose).items()}
     max_items = config.evaluate.max_items
-    if 0 < max_items < sum(map(len, suites.values())):  # each domain's share is its share of the proposals, or all
+    if 0 < max_items < sum(map(len, suites.values())):  # shares are those of the proposals
         asked = num_proposals(config.propose)
         shares = {name: sum(asked.get(kind.name, 0) for kind in open_domain(name).kinds) for name in suites}
         num_of = {name: min(num, len(suites[name])) for name, num in apportioned(max_items, shares).items()}
@@ -117,18 +116,18 @@ def items_of(config: Config) -> tuple[Item, ...]:
 # The base's scores -----------------------------------------------------------------------------------------------
 
 CACHE_VARIABLE = "REDQUEEN_CACHE"
-"""Names the folder of the cache; set to nothing, nothing is cached."""
+"""Environment variable with the folder of the cache; if it is empty, nothing is cached."""
 
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-_KEPT = TypeAdapter(list[tuple[Mode, Annotated[int, Field(ge=0)], list[_Share | None], list[_Share], list[_Number]]])
-"""A file of the cache, for each mode: lost grades, and each item's mean (None: all lost), thought_frac and tokens."""
+_CACHED = TypeAdapter(list[tuple[Mode, Annotated[int, Field(ge=0)], list[_Share | None], list[_Share], list[_Number]]])
+"""A cache file. For each mode: number of lost grades; each item's mean (None: all lost), thought_frac and tokens."""
 
 
 def _cache_file(examiner: Examiner) -> Path | None:
-    """Return the file for the base's scores under these settings, named by a digest of all that they depend on.
+    """Return the cache file of the base's scores, named by a digest of everything that they depend on.
 
-    None where nothing is cached: for a base whose weights are not on this machine, or samplers in other processes.
+    None if they are not cached: without a cache folder or the base's weights on this machine, or with remote samplers.
     """
     engine, config = examiner.engine, examiner.engine.config
     folder = os.environ.get(CACHE_VARIABLE, os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "redqueen"))
@@ -136,7 +135,7 @@ def _cache_file(examiner: Examiner) -> Path | None:
         return None
     if not (base := identify_base(config.model.base)).sha256:
         return None
-    model = config.model.model_copy(update={"base": base.name})  # any path to a folder names one base
+    model = config.model.model_copy(update={"base": base.name})  # independent of the path to the folder
     prompts = [
         engine.prompt_format.encode(engine.tokenizer, engine.prompt_format.solve(i.task)) for i in examiner.items
     ]
@@ -152,24 +151,24 @@ def _cache_file(examiner: Examiner) -> Path | None:
 
 
 def _read_scores(path: Path | None, items: Sequence[Item]) -> list[Score] | None:
-    """Return the scores in a file of the cache; None where it is missing or does not hold one figure for each item."""
+    """Read the scores from a cache file; None where it is missing, damaged or does not fit the items."""
     if path is None:
         return None
     try:
-        kept = _KEPT.validate_json(read_plain(path))
+        kept = _CACHED.validate_json(read_plain(path))
     except (FileNotFoundError, UserError, ValidationError):
         return None
     columns = [(means, thought_fracs, tokens) for _, _, means, thought_fracs, tokens in kept]
     if tuple(mode for mode, *_ in kept) != MODES or any(len(c) != len(items) for three in columns for c in three):
         return None
     return [
-        summed_up((BASE_SLOT,), mode, items, np.array(three, dtype=np.float64), num_lost, EVALUATION_SEED)
+        build_score((BASE_SLOT,), mode, items, np.array(three, dtype=np.float64), num_lost, EVALUATION_SEED)
         for (mode, num_lost, *_), three in zip(kept, columns, strict=True)
     ]
 
 
 def _write_scores(path: Path | None, scores: Sequence[Score]) -> None:
-    """Write scores to the cache; one that cannot be written is left out, since it only saves time."""
+    """Write scores to the cache. Errors are ignored, because the cache only saves time."""
     if path is None:
         return
     means = [[None if np.isnan(mean) else mean for mean in one.item_means] for one in scores]
@@ -182,7 +181,7 @@ def _write_scores(path: Path | None, scores: Sequence[Score]) -> None:
 
 
 def subset(items: Sequence[Item], max_items: int) -> list[Item]:
-    """Return at most ``max_items`` items, in order: whole clusters (at least one), in proportion from each stratum."""
+    """Return at most ``max_items`` items, in order: whole clusters (at least one), in proportion to the strata."""
     sizes, strata = Counter(item.cluster for item in items), {item.cluster: item.stratum for item in items}
     rng, drawn = np.random.default_rng(EVALUATION_SEED), []
     for stratum in dict.fromkeys(strata.values()):
@@ -200,7 +199,7 @@ def member_records(name: str, scores: Sequence[Score]) -> list[EvaluationRecord]
 
 
 def scored_students(config: Config, students: Sequence[Individual], step: int) -> list[Individual]:
-    """Return the students that are scored after ``step``, in order: all, some drawn ones, or none."""
+    """Return the students that are scored after ``step``, in order: all, a random subset, or none."""
     if config.num_scored_students >= len(students):
         return list(students)
     drawn = Streams(config.run.rng_seed, step).rng("scored").permutation(len(students))[: config.num_scored_students]
@@ -210,7 +209,7 @@ def scored_students(config: Config, students: Sequence[Individual], step: int) -
 def student_records(
     students: Sequence[Individual], scores: Sequence[Score], base: Sequence[Score], items: Sequence[Item]
 ) -> list[EvaluationRecord]:
-    """Return rows for each student, for the students' mean, and for its paired difference from the base."""
+    """Return rows for each student, for the mean over students, and for its paired difference from the base."""
     names = {student.slot: student.id for student in students}
     records = [record for one in scores for record in _records(names[one.slots[0]], one)]
     for base_score in base if scores else ():
@@ -228,9 +227,9 @@ def gain_records(product: Sequence[Score], controls: Sequence[Score], items: Seq
     """
     records = []
     for one in product:
-        rivals = [control for control in controls if control.mode == one.mode]
-        if rivals:
-            best = max(rivals, key=lambda control: control.overall.mean)
+        same_mode = [control for control in controls if control.mode == one.mode]
+        if same_mode:
+            best = max(same_mode, key=lambda control: control.overall.mean)
             records.append(_difference_record(GAIN, one, best, items))
     return records
 

@@ -1,8 +1,8 @@
-"""External fitness: members' scores on the held-out suite, sampled and greedy, with intervals. Never selected on.
+"""External fitness: members' scores on the held-out suite, sampled and greedy, with intervals. Not used for selection.
 
-An item's score is the share of its attempts that were right; a mean over items gets an interval from a bootstrap that
-draws whole functions, since the results of tasks made from one function depend on each other, and as many from each
-stratum of difficulty as the suite has, since its strata are fixed. Attempts whose grading was lost do not count.
+An item's score is the share of its attempts that were right. The interval of a mean over items is from a bootstrap. It
+resamples whole functions, because tasks made from one function are not independent, and it keeps the number of
+functions in each stratum of difficulty, because the suite fixes it. Attempts whose grading was lost do not count.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ NUM_RESAMPLES = 1000
 """Bootstrap resamples of every interval in a score (ours)."""
 
 SamplerFactory = Callable[[float], "Sampler"]
-"""Makes a sampler of the members at a temperature (0 is greedy)."""
+"""Returns a sampler for a temperature (0 is greedy)."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A mean over some items: ``mean`` and ``interval`` are shares of right answers in [0, 1], nan without items.
+    """A mean over some items: ``mean`` and ``interval`` are shares of correct answers in [0, 1], nan without items.
 
     ``thought_frac`` is the share of attempts with a thought, ``mean_tokens`` their mean length with the end token.
     """
@@ -54,9 +54,9 @@ class Cell:
 class Score:
     """One member (or several pooled) on the suite in one mode.
 
-    ``item_means``, ``item_thought_fracs`` and ``item_tokens`` follow the order of the items; an item all of whose
-    grades were lost is nan. ``cells`` maps (stratum, kind) to a mean; the stratum is one of the items' own, a suite's
-    name for all of its strata, or "all", and the kind one of theirs or "all".
+    ``item_means``, ``item_thought_fracs`` and ``item_tokens`` are in the order of the items; the mean of an item whose
+    grades were all lost is nan. ``cells`` maps (stratum, kind) to a mean. The stratum is that of an item, a suite's
+    name (all its strata), or "all"; the kind is that of an item or "all".
     """
 
     slots: tuple[int, ...]
@@ -85,40 +85,39 @@ def score(
     temperature: float = 1.0,
     modes: Sequence[Mode] = MODES,
 ) -> list[Score]:
-    """Score every member of ``slots``: a record for each mode, sampled (``num_samples`` attempts an item at
-    ``temperature``) and greedy (one).
+    """Score every member of ``slots``, once per mode: sampled (``num_samples`` attempts per item at ``temperature``),
+    then greedy (one attempt).
 
-    All members and items of a mode go to the sampler in one call; all answers go to the verifier in one, where equal
-    ones are graded once. Samples are drawn independently for every (slot, item) and repeat with ``rng_seed``. Raises
-    ValueError when there are no items or ``num_samples`` is below 1.
+    All members and items of a mode are sampled in one call; all answers are graded in one call, equal ones once.
+    Samples are independent for every (slot, item) and reproducible by ``rng_seed``. Raises ValueError when there are no
+    items or ``num_samples`` is below 1.
     """
     if not items or num_samples < 1:
         raise ValueError("scoring needs at least one item and one sample an item")
     prompts = [prompt_format.encode(tokenizer, prompt_format.solve(item.task)) for item in items]
     groups: list[list[Completion]] = []
     for mode in modes:
-        count, heat = (num_samples, temperature) if mode == "sampled" else (1, 0.0)
+        count, mode_temperature = (num_samples, temperature) if mode == "sampled" else (1, 0.0)
         requests = [
             Request(slot, prompt, count, request_seed(rng_seed, slot, number))
             for slot in slots
             for number, prompt in enumerate(prompts)
         ]
-        groups += sampler_factory(heat).sample(requests)
+        groups += sampler_factory(mode_temperature).sample(requests)
     blocks = [(mode, slot) for mode in modes for slot in slots]
     marked = _mark([item.task for _ in blocks for item in items], groups, prompt_format, tokenizer, verifier)
     scores: dict[tuple[Mode, int], Score] = {}
     for position, (mode, slot) in enumerate(blocks):
         own = marked[position * len(items) : (position + 1) * len(items)]
-        scores[mode, slot] = summed_up((slot,), mode, items, own[:, :3].T, int(own[:, 3].sum()), rng_seed)
+        scores[mode, slot] = build_score((slot,), mode, items, own[:, :3].T, int(own[:, 3].sum()), rng_seed)
     return [scores[mode, slot] for slot in slots for mode in modes]
 
 
 def pool(scores: Sequence[Score], items: Sequence[Item], rng_seed: int) -> Score:
-    """Average several members' scores of one mode: item by item over the members, then over items, with the usual
-    clusters.
+    """Average several members' scores of one mode: first over the members for each item, then over items.
 
-    The interval is that of these members' mean over a population of items; it says nothing about other members. Raises
-    ValueError unless all scores have one mode and belong to ``items``.
+    The interval is over items, for the mean of these members; it does not include variation between members. Raises
+    ValueError unless all scores have one mode and are for ``items``.
     """
     if not scores or len({one.mode for one in scores}) != 1 or any(len(s.item_means) != len(items) for s in scores):
         raise ValueError("pooling needs scores of one mode on the same items")
@@ -126,7 +125,7 @@ def pool(scores: Sequence[Score], items: Sequence[Item], rng_seed: int) -> Score
     stacked = np.array([[one.item_means, one.item_thought_fracs, one.item_tokens] for one in scores])
     num_lost = sum(one.num_lost for one in scores)
     means = np.ma.masked_invalid(stacked).mean(axis=0).filled(np.nan)
-    return summed_up(slots, scores[0].mode, items, means, num_lost, rng_seed)
+    return build_score(slots, scores[0].mode, items, means, num_lost, rng_seed)
 
 
 def difference(a: Score, b: Score, items: Sequence[Item], rng_seed: int) -> Interval:
@@ -148,7 +147,7 @@ def _mark(
     tokenizer: PreTrainedTokenizerBase,
     verifier: JobRunner,
 ) -> NDArray[np.float64]:
-    """Read and grade the completions of each task: shape (tasks, 4), by mean, thought_frac, mean_tokens, num_lost."""
+    """Parse and grade the completions of each task; (tasks, 4): mean, thought_frac, mean_tokens, num_lost."""
     parsed = [
         [prompt_format.read_attempt(task.kind, tokenizer, one)[1] for one in group]
         for task, group in zip(tasks, groups, strict=True)
@@ -166,7 +165,7 @@ def _mark(
     return np.array(rows)
 
 
-def summed_up(
+def build_score(
     slots: tuple[int, ...],
     mode: Mode,
     items: Sequence[Item],
@@ -174,7 +173,7 @@ def summed_up(
     num_lost: int,
     rng_seed: int,
 ) -> Score:
-    """Return the score that per-item figures (3, items) make: means, thought_fracs and tokens of each item."""
+    """Build a score from ``columns`` (3, items): the mean, thought_frac and tokens of each item."""
     rng = np.random.default_rng(rng_seed)
     cells = {key: _cell(index, items, columns, rng) for key, index in _cell_items(items).items()}
     means, thoughts, tokens = (tuple(float(value) for value in row) for row in columns)
@@ -182,7 +181,7 @@ def summed_up(
 
 
 def _cell_items(items: Sequence[Item]) -> dict[tuple[str, str], list[int]]:
-    """Return which items each (stratum, kind) covers: every level of strata times every kind and all of them."""
+    """Return the indices of the items of each (stratum, kind): "all", suite and stratum times "all" and kind."""
     covered: dict[tuple[str, str], list[int]] = {}
     for number, item in enumerate(items):
         for stratum in dict.fromkeys((ALL, item.suite, item.stratum)):
@@ -206,5 +205,5 @@ def _cell(index: list[int], items: Sequence[Item], columns: NDArray[np.float64],
 
 
 def request_seed(rng_seed: int, slot: int, number: int) -> int:
-    """Derive the seed of one request, independent of what else is scored; 63 bits. The bare base is slot -1."""
+    """Derive the seed of one request (63 bits), independent of the other requests. The bare base is slot -1."""
     return int(np.random.SeedSequence([rng_seed, slot + 1, number]).generate_state(1, np.uint64)[0] >> np.uint64(1))

@@ -18,16 +18,16 @@ from redqueen.statistics import bootstrap_mean, wilson
 
 
 def refuse_useless(given: Mapping[str, object]) -> None:
-    """Raise UserError for a flag that grading given answers does not read: ``given`` are values by flag."""
+    """Raise UserError for a flag that has no effect with ``--answers``; ``given`` maps flags to their values."""
     if useless := [flag for flag, value in given.items() if value]:
         raise UserError(f"--answers grades existing answers: leave out {useless[0]}, or --answers")
 
 
 def read_answers(path: Path, questions: Sequence[Question]) -> list[str | None]:
-    """Read JSON lines ``{"id", "answer"}``; return one answer a question, None where there is none.
+    """Read JSON lines ``{"id", "answer"}``; return one answer per question, None where there is none.
 
-    Lines belong to questions by ``id`` where one of them has an id of the suite, and in order otherwise. Raises
-    UserError when neither is possible: then every line needs such an id, and no two the same.
+    If any line has an id of the suite, lines are matched by ``id``, else by order. Raises UserError for an unknown or
+    repeated id, and for lines without ids whose number is not that of the questions.
     """
     rows = rows_of_file(path, "--answers")
     answers = [_answer(row) for row in rows]
@@ -38,13 +38,13 @@ def read_answers(path: Path, questions: Sequence[Question]) -> list[str | None]:
     if not any(row.has("id") for row in rows):
         raise UserError(
             f"{path} has {len(answers)} answers and the suite {len(questions)} items: give every answer the id of its "
-            "own item, or one answer for every item, in order"
+            "item, or give one answer for every item, in order"
         )
     by_name: dict[str, str | None] = {}
     for row, name, answer in zip(rows, names, answers, strict=True):
         if name not in known:
             raise UserError(
-                f"{row.where}: the id {row.fields.get('id')!r} is none of the {len(questions)} items'; use the "
+                f"{row.where}: none of the {len(questions)} items has the id {row.fields.get('id')!r}; use the "
                 "suite's ids, or give one answer for every item, in order"
             )
         if name in by_name:
@@ -62,9 +62,9 @@ def _answer(row: Row) -> str | None:
 
 
 def grade_file(suite: str, data: Path | None, limit: int | None, answers: Path) -> dict[str, Any]:
-    """Return the score of given answers as plain values: the share that is right, its interval, and each verdict.
+    """Return the score of given answers as plain values: the share of correct ones, its interval, and each verdict.
 
-    An answer whose grading was lost (the infrastructure's fault) does not count; ``num_graded`` counts the others.
+    Answers whose grading was lost (infrastructure failure) do not count; ``num_graded`` counts the others.
     Raises UserError for a bad suite or file.
     """
     questions = load_questions(suite, data, limit)
@@ -79,7 +79,7 @@ def grade_file(suite: str, data: Path | None, limit: int | None, answers: Path) 
 
 
 def grade_lines(path: Path) -> list[dict[str, object]]:
-    """Grade answers that stand beside their tasks, in order; a line that cannot be read is ``invalid-input``.
+    """Grade a file whose lines hold a task and an answer; a line that cannot be read gets ``invalid-input``.
 
     Raises UserError for a file that cannot be read.
     """
@@ -102,10 +102,10 @@ def _shown(name: object, grade: Grade) -> dict[str, object]:
 
 
 def summary_of(grades: Sequence[Grade], clusters: Sequence[str]) -> dict[str, object]:
-    """Return counts, the share of right answers (null when none could be graded) and its 95 % interval.
+    """Return counts, the share of correct answers (None when none could be graded) and its 95 % interval.
 
-    It is Wilson's where no items share a cluster. Items of one cluster (``clusters``, one label an item) are not
-    together: then it is that of the bootstrap over clusters.
+    ``clusters``: one label per item. The interval is Wilson's if no items share a cluster. Otherwise the items are not
+    independent, and it is from the bootstrap over clusters.
     """
     own = [(grade.correct, label) for grade, label in zip(grades, clusters, strict=True) if not grade.lost]
     kept, labels = [correct for correct, _ in own], [label for _, label in own]

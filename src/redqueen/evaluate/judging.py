@@ -1,4 +1,4 @@
-"""Grading answers to questions of any form: programs in the sandbox, literals and mathematics in the judge."""
+"""Grading answers to questions of any type. Programs, and mathematics that a library must parse, run in the sandbox."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from redqueen_sandbox import Limits, Sandbox
 from redqueen_sandbox.unit_tests import UnitTest, UnitTester
 
 MAX_PROGRAM_CHARS = 65_536
-"""A longer program is not run."""
+"""Longer programs are not run."""
 
-MOST_CUTS = 20
-"""Times that an answer which does not parse is cut before the line of its error (ours)."""
+MAX_CUTS = 20
+"""How often an answer that does not parse is cut before the line of its error (ours)."""
 
 _PERCENT = re.compile(r"(?i)\b(?:what|which)(?: is the| was the)?(?: \w+)? percent|percentage [^.?]*\?|as a percent")
 _BUILTINS = frozenset(dir(builtins))
 _DEFINING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.If, ast.Try)
 
 SUITE_LIMITS = Limits(cpu_ms=2_000, accept_cpu_ms=2_000, wall_ms=20_000)
-"""Limits of a program of CRUXEval or ``mini``: a benchmark is graded once, so time matters little (ours)."""
+"""Limits for programs of CRUXEval and ``mini`` (ours). They are generous, because a benchmark is graded once."""
 
 
 class Judge:
-    """Grades answers to any questions, ``workers`` programs at a time; ``allow_weak``: see ``Sandbox``.
+    """Grades answers to questions of any type, ``workers`` programs at a time; ``allow_weak``: see ``Sandbox``.
 
-    Use it as a context manager. Each grader starts when it is first needed.
+    Use it as a context manager. Each grader starts on first use.
     """
 
     def __init__(self, workers: int = 2, allow_weak: bool = False) -> None:
@@ -68,9 +68,9 @@ class Judge:
         return self._open.enter_context(MathsJudge(self.workers, self.allow_weak))
 
     def grade(self, pairs: Sequence[tuple[Question, str | None]]) -> list[Grade]:
-        """Grade answers, in order; None stands for a missing answer. Equal pairs are graded once.
+        """Grade answers, in order; None is a missing answer. Equal pairs are graded once.
 
-        Raises UserError when a grader that is needed cannot be had.
+        Raises UserError when a required grader cannot start.
         """
         judges: dict[type, Callable[[list[Any]], list[Grade]]] = {
             TaskQuestion: self._verify,
@@ -82,7 +82,7 @@ class Judge:
                 [(q.gold + "\\%" if _PERCENT.search(q.text) and q.gold.isdecimal() else q.gold, a) for q, a in asked]
             ),
         }
-        grades = {pair: _refused(*pair) for pair in dict.fromkeys(pairs)}
+        grades = {pair: _early_grade(*pair) for pair in dict.fromkeys(pairs)}
         for kind, judge in judges.items():
             asked = [pair for pair, refused in grades.items() if refused is None and isinstance(pair[0], kind)]
             grades.update(zip(asked, judge(asked) if asked else [], strict=True))
@@ -101,8 +101,8 @@ def _without_fence(task: Task, answer: str) -> str:
     return extract_program(answer).strip("`") if may_be_fenced else answer
 
 
-def _refused(question: Question, answer: str | None) -> Grade | None:
-    """Return the grade of an answer that no grader need see, or None."""
+def _early_grade(question: Question, answer: str | None) -> Grade | None:
+    """Return the grade of an answer that is missing or too long, else None."""
     if answer is None:
         return Grade(False, "unparsable", "no answer")
     is_long = len(answer) > MAX_PROGRAM_CHARS and isinstance(question, FunctionQuestion | ContestQuestion)
@@ -112,8 +112,8 @@ def _refused(question: Question, answer: str | None) -> Grade | None:
 def solution(question: FunctionQuestion, answer: str) -> UnitTest:
     """Return the tests with the answer as their program.
 
-    An answer to a stub may be the rest of it, or a whole program with the function in it; then the stub comes before
-    it for what it imports and defines. What the answer runs for show is left out (``definitions``).
+    An answer to a stub may continue it, or be a whole program with the function; the stub is put before both, because
+    it may import or define names. Example calls in the answer are removed (``definitions``).
     """
     code = extract_program(answer, question.test.entry)
     is_whole = re.search(rf"^(?:async def|def|class) +{re.escape(question.test.entry)}\b", code, re.M)
@@ -122,14 +122,14 @@ def solution(question: FunctionQuestion, answer: str) -> UnitTest:
 
 
 def definitions(program: str, entry: str) -> str:
-    """Return a program's imports, functions and classes, and the statements that give these or ``entry`` their names.
+    """Return a program's imports, functions and classes, and the statements that define names which these use.
 
-    What only shows how it is used is left out. So are lines at the end that do not parse, and the statement that they
-    would go on with: an answer that was cut off while it showed examples counts. A text in which nothing parses stays
-    as it is. Source: EvalPlus (``sanitize``).
+    Example calls are removed. So are lines at the end that do not parse, together with the statement that they belong
+    to: an answer that was cut off within its examples still counts. A text that does not parse after ``MAX_CUTS`` cuts
+    is returned unchanged. Source: EvalPlus (``sanitize``).
     """
     lines, end = program.split("\n"), program.count("\n") + 1
-    for _ in range(MOST_CUTS):
+    for _ in range(MAX_CUTS):
         try:
             body = ast.parse("\n".join(lines[:end])).body
             break
@@ -147,7 +147,7 @@ def definitions(program: str, entry: str) -> str:
         if isinstance(one, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = _names(one.targets if isinstance(one, ast.Assign) else [one.target])
         elif entry in names:
-            continue  # an example
+            continue  # an example call
         if targets & used:
             kept.add(id(one))
             used |= names - _BUILTINS

@@ -1,7 +1,7 @@
 """LiveCodeBench: reading its test cases, and running programs on them in the sandbox.
 
-A program that reads standard input is run inside a function: what it would read is the argument, what it prints is
-the value. So no program sees what is expected of it, and nothing it prints is taken for more than text.
+A program that reads standard input is run inside a function: the argument is its standard input, the returned value is
+its standard output. Programs never see the expected output, and their output is treated as text only.
 """
 
 from __future__ import annotations
@@ -33,21 +33,20 @@ CONTEST_LIMITS = Limits(
     max_input_chars=7 << 20,
     max_output_chars=1 << 20,
 )
-"""For each case of a problem: six seconds of CPU (LiveCodeBench); the others are ours."""
+"""Limits of each case of a problem: six seconds of CPU (LiveCodeBench); the other limits are ours."""
 
 PRELOADED = (
     "cmath", "datetime", "fileinput", "fractions", "io", "os", "queue", "statistics", "sys", "threading", "time",
 )  # fmt: skip
-"""Modules that contest programs import, in addition to those of any program: nothing can be loaded inside the sandbox.
-"""
+"""Modules that contest programs import, in addition to the usual ones: the sandbox cannot load modules itself."""
 
 _MAX_TESTS_BYTES = 256 << 20
-TEXTS = frozenset({"UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"})
-AROUND_A_TEXT = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
-"""Steps of a pickle that is one text, in all protocols."""
+_STRING_OPCODES = frozenset({"UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"})
+_FRAME_OPCODES = frozenset({"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"})
+"""The other opcodes of a pickle of a single string, in all protocols."""
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
-_BLANKS = " \t\r\f\v"
-_WORDS = re.compile(rf"[^{_BLANKS}]+")
+_WHITESPACE = " \t\r\f\v"
+_WORDS = re.compile(rf"[^{_WHITESPACE}]+")
 
 _PROGRAM = """
 import builtins as _builtins, io as _io, os as _os, sys as _sys, threading as _threading, types as _types
@@ -83,7 +82,7 @@ def f(_text):
     _out.flush()
     return _said.getvalue().decode("utf-8", "replace")
 """
-"""The file's name has no bytes, so that a syntax error does not open it, see ``redqueen_sandbox/inside/child.py``."""
+"""The file name cannot be encoded, so a syntax error does not open it; see ``redqueen_sandbox/inside/child.py``."""
 
 _METHOD = """
 import json as _json
@@ -111,7 +110,7 @@ def read_question(row: Row, name: str) -> ContestQuestion:
         if row.has(field):
             cases += _cases(row, field)
     if not cases:
-        raise UserError(f"{row.where}: no test cases (public_test_cases, private_test_cases); is it this suite's file?")
+        raise UserError(f"{row.where}: no public_test_cases or private_test_cases; is it this suite's file?")
     metadata = row.fields.get("metadata") or "{}"
     try:
         facts = json.loads(metadata) if isinstance(metadata, str) else metadata
@@ -127,22 +126,22 @@ def _cases(row: Row, name: str) -> list[Case]:
     value = row.fields[name]
     try:
         if isinstance(value, str):
-            value = json.loads(value if value.lstrip().startswith("[") else _unpacked(value))
+            value = json.loads(value if value.lstrip().startswith("[") else _unpack(value))
         return [Case(str(case["input"]), str(case["output"])) for case in value]
     except (ValueError, KeyError, TypeError, zlib.error, RecursionError) as error:
         raise UserError(f"{row.where}: the field {name} cannot be read ({error})") from None
 
 
-def _unpacked(text: str) -> str:
-    """Undo the packing of private cases: base64 around zlib around the pickle of one text, which is read step by step:
-    nothing of it is carried out."""
+def _unpack(text: str) -> str:
+    """Decode private cases: base64 of zlib of the pickle of one string. The pickle's opcodes are only parsed, never
+    executed."""
     data = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), _MAX_TESTS_BYTES)
     found = None
-    for step, argument, _ in pickletools.genops(data):
-        if step.name in TEXTS and found is None:
+    for opcode, argument, _ in pickletools.genops(data):
+        if opcode.name in _STRING_OPCODES and found is None:
             found = argument
-        elif step.name not in AROUND_A_TEXT:
-            raise ValueError(f"it is more than a packed text ({step.name})")
+        elif opcode.name not in _FRAME_OPCODES:
+            raise ValueError(f"it is more than a packed text ({opcode.name})")
     if not isinstance(found, str):
         raise ValueError("not a packed text")
     return found
@@ -155,7 +154,7 @@ class ContestJudge(Sandbox):
         super().__init__(workers, limits, 1, allow_weak, gated=False, settings=ZygoteSettings(preload=PRELOADED))
 
     def grade(self, pairs: Sequence[tuple[ContestQuestion, str]]) -> list[Grade]:
-        """Grade programs, in order: all on their first case, and those that passed it on the others."""
+        """Grade programs in order: all on their first case, then those that passed it on the other cases."""
         grades = [_worst(done) for done in self._on_cases(pairs, [(question.cases[:1]) for question, _ in pairs])]
         left = [i for i, grade in enumerate(grades) if grade.correct and len(pairs[i][0].cases) > 1]
         rest = self._on_cases([pairs[i] for i in left], [pairs[i][0].cases[1:] for i in left])
@@ -210,13 +209,13 @@ def _judge(question: ContestQuestion, case: Case, result: Result) -> Grade:
         except (ValueError, RecursionError):
             return Grade(False, "infra", "the case's expected value is no JSON", lost=True)
         return Grade(same_value(said, expected), "ok")
-    if not isinstance(said, str):  # the program replaced the function around it
+    if not isinstance(said, str):  # the program replaced the function that runs it
         return Grade(False, "bad-frame", "not what it printed")
     return Grade(same_output(said, case.expected), "ok")
 
 
 def same_value(said: object, expected: object) -> bool:
-    """Return whether a returned value is what JSON wrote: tuples count as lists, numbers by value (LiveCodeBench)."""
+    """Return whether a value equals a JSON value: tuples equal lists, numbers compare by value (LiveCodeBench)."""
     if isinstance(said, list | tuple) and isinstance(expected, list):
         return len(said) == len(expected) and all(same_value(a, b) for a, b in zip(said, expected, strict=True))
     if isinstance(said, dict) and isinstance(expected, dict):
@@ -228,13 +227,13 @@ def same_value(said: object, expected: object) -> bool:
 
 
 def same_output(said: str, expected: str) -> bool:
-    """Return whether two outputs agree line by line: the same text, or the same numbers (LiveCodeBench)."""
-    ours, theirs = (text.strip(_BLANKS + "\n").split("\n") for text in (said, expected))
+    """Return whether two outputs agree on every line: the same text, or the same numbers (LiveCodeBench)."""
+    ours, theirs = (text.strip(_WHITESPACE + "\n").split("\n") for text in (said, expected))
     return len(ours) == len(theirs) and all(map(_same_line, ours, theirs))
 
 
 def _same_line(said: str, expected: str) -> bool:
-    ours, theirs = said.strip(_BLANKS), expected.strip(_BLANKS)
+    ours, theirs = said.strip(_WHITESPACE), expected.strip(_WHITESPACE)
     if ours == theirs:
         return True
     words = [_WORDS.findall(line) for line in (ours, theirs)]

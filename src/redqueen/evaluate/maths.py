@@ -11,15 +11,15 @@ from redqueen_sandbox import Sandbox
 from redqueen_sandbox.guard import VERDICT, guarded_jobs
 
 MATHS_DEADLINE_S = 10.0
-"""CPU time of the longest comparison of one answer; then it counts as wrong (ours)."""
+"""CPU time limit of the comparison of one answer, in seconds; beyond it the answer is wrong (ours)."""
 MATHS_MEMORY_BYTES = 1 << 30
-"""Address space of one comparison beyond the warm interpreter, bytes (ours)."""
+"""Address space of one comparison, in bytes, in addition to that of the warm interpreter (ours)."""
 MAX_MATHS_CHARS = 2_000
 """A longer answer is not parsed (ours); no gold answer of the suites is a tenth as long."""
 
 
 class MathsJudge(Sandbox):
-    """Grades answers in mathematics: the same text, or the same value by math-verify, which reads models' texts in the
+    """Grades answers in mathematics: the same text, or the same value by math-verify, which parses models' texts in the
     sandbox."""
 
     def __init__(self, workers: int = 2, allow_weak: bool = False, deadline_s: float = MATHS_DEADLINE_S) -> None:

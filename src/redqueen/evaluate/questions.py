@@ -1,6 +1,6 @@
-"""The four forms of benchmark question: what a model is asked, and what is read from its text as the answer.
+"""The four types of benchmark question: their prompts, and how an answer is read from a model's text.
 
-Nothing here runs anything. The wording is ours.
+This module runs no programs. The wording is ours.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PROGRAM = f"{THINK_FIRST} The answer is the whole program, with its imports, in
 
 @dataclass(frozen=True)
 class TaskQuestion:
-    """A task of a kind that runs know. Graded like an attempt of a run, or by ``grade``, as the benchmark means it."""
+    """A task of a kind that runs use. Graded like an attempt in a run, or by ``grade``, the benchmark's own rule."""
 
     id: str
     task: Task
@@ -30,14 +30,14 @@ class TaskQuestion:
     """An answer known to be right, where the benchmark gives one."""
     grade: Grader | None = None
     cluster: str = ""
-    """Questions of one cluster were made from one source and are not independent; "": no cluster."""
+    """Questions of one cluster come from one source and are not independent; "": no cluster."""
 
 
 @dataclass(frozen=True)
 class FunctionQuestion:
-    """A function to write, graded by unit tests. ``test.code`` is empty: the answer takes its place.
+    """A function to write, graded by unit tests. ``test.code`` is empty: the answer replaces it.
 
-    ``stub`` is code that the answer continues (HumanEval's prompts), "" for none.
+    ``stub`` is code that the answer continues (a HumanEval prompt), "" for none.
     """
 
     id: str
@@ -51,7 +51,7 @@ class FunctionQuestion:
 class Case:
     """One test of a contest problem: ``given`` is what the program reads, ``expected`` what it must print.
 
-    For a program: standard input and output. For a function: JSON values, one argument a line, and the value returned.
+    For a program: standard input and output. For a function: JSON values, an argument per line, and the returned value.
     """
 
     given: str
@@ -84,15 +84,15 @@ Question = TaskQuestion | FunctionQuestion | ContestQuestion | MathsQuestion
 
 
 def clusters_of(questions: Iterable[Question]) -> dict[str, str]:
-    """Return the cluster that each question belongs to, by the question's id: that id where it has no cluster."""
+    """Return the cluster of each question by the question's id; a question without a cluster is its own."""
     return {q.id: (q.cluster if isinstance(q, TaskQuestion) else "") or q.id for q in questions}
 
 
 def styled(style: str, question: Question, own: PromptFormat, converses: bool) -> PromptFormat:
-    """Return the format in which a question is asked; ``own``: the config's, ``converses``: there is a chat template.
+    """Return the format of a question's prompt. ``own``: the config's; ``converses``: the base has a chat template.
 
-    ``style`` is run (the config's format), plain (one chat request without marks), fewshot, or auto: tasks that runs
-    pose as runs pose them, all others plainly where the base converses, else by examples.
+    ``style`` is run (the config's format), plain (one chat request without marks), fewshot, or auto: run for tasks of
+    runs and with the compact format, else plain for a base with a chat template, else fewshot.
     """
     if style == "auto":
         kept = isinstance(question, TaskQuestion) or own.name == "compact"
@@ -101,9 +101,9 @@ def styled(style: str, question: Question, own: PromptFormat, converses: bool) -
 
 
 def stops_of(question: Question, prompt_format: PromptFormat) -> tuple[str, ...]:
-    """Return the strings that end an answer: those of the format, and where a text is continued, what begins another.
+    """Return the strings that end an answer: those of the format, or for few-shot prompts the start of other text.
 
-    Source: those of EvalPlus for completions by base models, in which a function ends where other code begins.
+    Source: EvalPlus, for completions by base models, where a function ends when other code starts.
     """
     if isinstance(question, TaskQuestion) or not prompt_format.shows_examples:
         return prompt_format.stops
@@ -118,16 +118,16 @@ def stops_of(question: Question, prompt_format: PromptFormat) -> tuple[str, ...]
 
 
 def prompt_for(question: Question, prompt_format: PromptFormat) -> str:
-    """Write the prompt. Raises UserError when the model's prompt format has no words for such a question."""
+    """Write the prompt. Raises UserError when the compact format cannot ask such a question."""
     if isinstance(question, TaskQuestion):
         return prompt_format.solve(question.task)
     if prompt_format.name == "compact":
         raise UserError(
-            f"the embedded base was not taught questions such as {question.id}: name another base (--set "
+            f"the embedded base was not trained on questions such as {question.id}: name another base (--set "
             "model.base=NAME), or take a suite of tasks, such as mini or cruxeval-o (an unknown --suite lists all)"
         )
     if prompt_format.shows_examples:
-        return _continued(question)
+        return _continuation_prompt(question)
     plain = isinstance(prompt_format.frame, PlainFrame)
     match question:
         case MathsQuestion():
@@ -144,17 +144,17 @@ def prompt_for(question: Question, prompt_format: PromptFormat) -> str:
             return f"{asked}\n\n{form}\n\n{_PLAIN_PROGRAM if plain else _PROGRAM}"
 
 
-def _continued(question: MathsQuestion | FunctionQuestion | ContestQuestion) -> str:
-    """Write the beginning of a text that a base model continues: solved problems, or a file of Python."""
+def _continuation_prompt(question: MathsQuestion | FunctionQuestion | ContestQuestion) -> str:
+    """Write the start of a text that a base model continues: solved problems, or a Python file."""
     if isinstance(question, MathsQuestion):
-        return "".join(f"Problem: {a}\nSolution: {b}\n\n" for a, b in (*_SOLVED, (question.text, ""))).rstrip()
+        return "".join(f"Problem: {a}\nSolution: {b}\n\n" for a, b in (*_MATHS_EXAMPLES, (question.text, ""))).rstrip()
     if isinstance(question, FunctionQuestion) and question.stub:
         return question.stub
     starter = question.starter if isinstance(question, ContestQuestion) else ""
     return f'"""\n{question.text.strip()}\n"""\n{starter}'
 
 
-_SOLVED = (
+_MATHS_EXAMPLES = (
     ("A box has 4 rows of 6 eggs. Five eggs are broken. How many are whole?",
      "There are 4 * 6 = 24 eggs. Of these 24 - 5 = 19 are whole. The answer is \\boxed{19}."),
     ("Solve 3x + 5 = 20 for x.",
@@ -162,15 +162,15 @@ _SOLVED = (
     ("What is the probability that two fair coins show the same side?",
      "Two of the four outcomes show the same side, so it is 2/4. The answer is \\boxed{\\frac{1}{2}}."),
 )  # fmt: skip
-"""Examples of mathematics; ours."""
+"""Few-shot examples of mathematics (ours)."""
 
 
 def read_answer(question: Question, prompt_format: PromptFormat, text: str, finished: bool = True) -> str | None:
-    """Read the answer out of a model's text; None when there is none. Never raises on the text, never evaluates it.
+    """Read the answer from a model's text; None when there is none. Never raises on the text, never evaluates it.
 
-    A chat model that answered without the marks it was asked for is taken by its last box, what it says "the answer is"
-    or its last program. Of a text that was cut off (``finished`` False) only an answer counts that was closed before:
-    by marks, box or fence; the fence of a function is closed for it, and ``judging.definitions`` reads what is whole.
+    Without the requested marks, the answer is the last box, the text after "the answer is", or the last program. In a
+    text that was cut off (``finished`` False) an answer counts only if marks, box or fence are closed. The open fence
+    of a function is closed here, and ``judging.definitions`` keeps the complete part.
     """
     if isinstance(question, TaskQuestion):
         return prompt_format.parse_answer(question.task.kind, text, finished).answer
