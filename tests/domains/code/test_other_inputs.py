@@ -312,7 +312,7 @@ def test_a_program_that_loops_on_all_other_inputs_is_run_a_few_times_for_them(ve
     code = "def f(x):\n    while x != 750:\n        x = x\n    return 3\n"
     before = verifier.num_jobs
     [verdict] = check([Candidate("c", "T1", "S1", "code_o", code, code, ("750",))], verifier, VerifyConfig())
-    assert isinstance(verdict, Task) and verifier.num_jobs - before == 2 + checking.MOST_RUNS
+    assert isinstance(verdict, Task) and verifier.num_jobs - before == 2 + checking.MAX_RUNS
 
 
 def test_where_an_input_is_sought_the_processes_for_other_inputs_are_bounded(
@@ -321,7 +321,7 @@ def test_where_an_input_is_sought_the_processes_for_other_inputs_are_bounded(
     code = "def f(x):\n    return x * len({x, 'a'}) + x % 7\n"
     sought = Candidate("c", "T1", "S1", "code_i", code, code, ("750",))
     assert isinstance(check([sought], verifier, VerifyConfig())[0], Task)
-    monkeypatch.setattr(checking, "MOST_RUNS", 1)  # the second seed alone has a process for each of fifteen inputs
+    monkeypatch.setattr(checking, "MAX_RUNS", 1)  # the second seed alone has a process for each of fifteen inputs
     [verdict] = check([sought], verifier, VerifyConfig())
     assert isinstance(verdict, Rejection) and (verdict.reason, verdict.detail) == ("timeout", "on other inputs")
 

@@ -1,7 +1,7 @@
-"""When two argument lists are one call: the same values for the same parameters, however they are written down.
+"""When two argument lists are the same call: the same values for the same parameters, however they are written.
 
-By place or by name, names in any order, a default left out or written out, a value for a parameter that the program
-never reads: a program cannot distinguish them, so they are one input and not several.
+A program cannot distinguish positional and named arguments, the order of names, an omitted and a written default, or
+values of a parameter that it never reads. Such lists count as one input.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def distinct_calls(code: str, argument_lists: Sequence[str]) -> list[str]:
 
 
 def distinct_pairs(code: str, argument_lists: Sequence[str], outputs: Sequence[str]) -> int:
-    """Return how many different things pairs tell: an input that equals an earlier one in Python (``1``, ``1.0`` and
-    ``True``) and has its output is no news, since a table of the earlier pairs has it. Raises ``LiteralError``.
+    """Return the number of informative pairs. An input that equals an earlier one in Python (``1``, ``1.0``, ``True``)
+    with the same output adds nothing: a lookup table of the earlier pairs has it. Raises ``LiteralError``.
     """
     equal = [_TEXT_OR_NUMBER.sub(lambda found: _whole(found[0]), text) for text in argument_lists]
     signature, unread = _signature(code)
@@ -37,7 +37,7 @@ _TEXT_OR_NUMBER = re.compile(
 
 
 def _whole(token: str) -> str:
-    """Write numbers of a canonical argument list that are equal in one way: whole ones without a point."""
+    """Write equal numbers of a canonical argument list in the same way: whole numbers without a decimal point."""
     if token in ("True", "False"):
         return str(int(token == "True"))
     if token[0] in "'\"" or not ("." in token or "e" in token):
@@ -47,14 +47,14 @@ def _whole(token: str) -> str:
 
 
 def _identity(text: str, signature: ast.arguments | None, unread: set[str]) -> tuple[object, ...]:
-    """What two argument lists share if and only if they are the same call."""
+    """Return a key that is equal for two argument lists if and only if they are the same call."""
     positional, named = read_call(text)
     if signature is None:
         return tuple(positional), frozenset(named.items())
     by_place = [*signature.posonlyargs, *signature.args]
     names = [parameter.arg for parameter in by_place]
     bound = dict(zip(names, positional, strict=False))
-    if any(name in bound for name in named):  # given twice, which is a call of its own: it fails
+    if any(name in bound for name in named):  # given twice: a call that fails, different from others
         return tuple(positional), frozenset(named.items())
     bound.update(named)
     for name, default in _defaults(signature).items():
@@ -65,7 +65,7 @@ def _identity(text: str, signature: ast.arguments | None, unread: set[str]) -> t
 
 
 def _defaults(signature: ast.arguments) -> dict[str, str]:
-    """The parameters that may be left out, each with its default, "" for one that is no literal."""
+    """Return the default of each optional parameter, "" for one that is not a literal."""
     by_place = [*signature.posonlyargs, *signature.args]
     pairs = list(zip(reversed(by_place), reversed(signature.defaults), strict=False))
     pairs += [(p, value) for p, value in zip(signature.kwonlyargs, signature.kw_defaults, strict=True) if value]
@@ -79,8 +79,8 @@ def _defaults(signature: ast.arguments) -> dict[str, str]:
 
 
 def _signature(code: str) -> tuple[ast.arguments | None, set[str]]:
-    """The parameters of the last function (or lambda) ``f`` at the top of a program, or None; and the names of
-    those that the program never mentions, where nothing else could read them (a decorator, ``locals``).
+    """Return the parameters of the last top-level function (or lambda) ``f`` of a program, or None; and the names of
+    those that are never read: none where a decorator or ``locals`` could read them.
     """
     try:
         tree = ast.parse(code)
@@ -101,4 +101,4 @@ def _signature(code: str) -> tuple[ast.arguments | None, set[str]]:
     if found is None or num_bound != 1 or mentioned & {"locals", "vars", "dir"}:
         return found, set()
     names = {parameter.arg for parameter in (*found.posonlyargs, *found.args, *found.kwonlyargs)}
-    return found, names - mentioned if names & mentioned else set()  # of a constant its outputs will tell
+    return found, names - mentioned if names & mentioned else set()  # constant programs are found by their outputs

@@ -1,5 +1,5 @@
-"""From a candidate to a task, or to a rejection with one reason. Outputs are computed here, never taken from the
-proposal."""
+"""Turn a candidate into a task, or into a rejection with one reason. Outputs are always computed here, never taken from
+the proposal."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from redqueen_sandbox.programs import Rules, make_job, run_once, verify_program
 from redqueen_sandbox.records import Program
 
 MAX_CODE_DEPTH = 100
-"""Deepest syntax tree of a program, as ``measure`` counts: what walks through a deeper one, such as ``normalise``, may
-run out of stack (ours; the programs of CRUXEval have at most 13)."""
+"""Maximum depth of a program's syntax tree, as counted by ``measure``. Recursive functions such as ``normalise`` may
+exceed the stack on a deeper one (ours; the programs of CRUXEval have at most 13)."""
 MAX_CHARS = 8_192
-"""Longest input and output of a task: the judge reads them again and again, and no longer one fits a prompt (ours)."""
+"""Maximum length of an input or output of a task (ours): longer ones do not fit a prompt and slow down the grading."""
 ANSWERED_CPU_MS = 10
-"""Most CPU time of a program that answers run or imitate, milliseconds: half of the least that ``answer_ms`` gives them
-(ours; nearly all need less than 5)."""
+"""CPU time limit, milliseconds, of a program that answers run (abduction) or imitate (induction): half of the lowest
+limit of ``answer_ms`` (ours; nearly all programs need less than 5)."""
 
 BOOLS = ("True", "False")
-FEWEST_OTHERS = 4
-"""Other inputs that a program must accept, or its output counts as one of two: it may be a lookup table (ours)."""
-MOST_RUNS = 8
-"""Most processes for other inputs under a hash seed; in all twice as many, seven times if an input is sought (ours)."""
-LEAST_SHARE = 1 / 8
-"""Share of simple inputs up to which those that solve an abduction do not count (ours)."""
+MIN_OTHERS = 4
+"""Minimum number of other inputs that a program accepts; with fewer, the chance of a guess is at least 1/2 (ours)."""
+MAX_RUNS = 8
+"""Maximum number of processes for other inputs under one hash seed; in total 2 times, for abduction 7 times (ours)."""
+MIN_SHARE = 1 / 8
+"""An abduction is guessable only if more than this share of simple inputs solves it (ours)."""
 
 
 def check_program(
@@ -44,8 +44,8 @@ def check_program(
     """Verify one candidate: a program with one input, or with pairs.
 
     AZR's rules: one input, or ``terms.num_inputs`` distinct ones whose outputs are not all equal. With
-    ``terms.refuse_constant`` the output for one input must not be that of all others made from it: a program that takes
-    no other input ignores it too.
+    ``terms.refuse_constant``, a program with one input is rejected if all variants of that input give the same output
+    or fail.
     """
     if len(candidate.code) > rules.limits.max_code_chars:
         return Rejection(candidate, "too-large", "source")
@@ -106,12 +106,12 @@ def signature(outputs: Sequence[str]) -> str:
 
 
 def guess_chance(output: str, others: Sequence[str]) -> float:
-    """Return the chance 1/k of a guess among the k values that a program gives; 0 where k seems to be large.
+    """Return the chance 1/k to guess the output of a program with k possible outputs; 0 if k seems to be large (ours).
 
-    ``others`` are its outputs for other inputs. k is the number of distinct outputs, at least 2: for a truth value
-    always, else where of more than three outputs two, or at most a third, are distinct. Those of a program that only
-    counts, say, are few as well, but most are equal: where more than three in four are, k seems to be large too, unless
-    all are, or there are two values and the rarer came more than once (ours).
+    ``others`` are its outputs for other inputs. k is the number of distinct outputs, at least 2. For a bool this always
+    applies. Otherwise it applies if there are more than three outputs and at most two, or at most a third of them, are
+    distinct. It does not apply if more than three in four outputs are equal, as for programs that count, unless all are
+    equal, or there are two values and the rarer one occurs more than once.
     """
     outputs = [output, *others]
     num_distinct, num_equal = len(set(outputs)), max(map(outputs.count, outputs))
@@ -122,8 +122,8 @@ def guess_chance(output: str, others: Sequence[str]) -> float:
 
 
 def without_arguments(output: str, given: str) -> str:
-    """Return an output with "=" and a number in the place of each argument that it repeats, of the eight longest: what
-    is left of it, and in which order they come, must be found out. One of more than 1,000 characters stays."""
+    """Return an output in which "=" and a number replace the eight longest arguments that it repeats. The rest, and the
+    order, is what a student must work out. An output of more than 1,000 characters is returned unchanged."""
     by_place, by_name = read_call(given)
     places = {text: place for place, text in reversed([*enumerate((*by_place, *by_name.values()))])}
     for text in sorted(places, key=len, reverse=True)[: 8 if len(output) <= 1_000 else 0]:
@@ -135,11 +135,11 @@ def without_arguments(output: str, given: str) -> str:
 def _try_others(
     candidate: Candidate, given: str, output: str, rules: Rules, terms: VerifyConfig
 ) -> Jobs[tuple[tuple[str, ...], float] | Rejection]:
-    """Return a program's outputs for inputs like the given one, and the chance of a guess at an answer, by these and,
-    where an input is sought, by those for simple ones; or a rejection, also where an output depends on what ran before
-    or ``terms`` refuse a program whose output never changes."""
+    """Return a program's outputs for variants of the given input, and the chance to guess an answer, estimated from
+    these and, for abduction, from simple inputs. Return a rejection also where an output depends on earlier calls, or
+    where ``terms`` refuse a program whose output never changes."""
     like, bold = other_inputs(given)
-    if output in BOOLS:  # that another program fails on a negative number says little about its other inputs
+    if output in BOOLS:  # other programs may fail on bold changes, such as a negative number
         like += bold
     simple = simple_inputs(given) if candidate.kind == "code_i" else []
     ran = (yield from _outputs(candidate, (*like, given), rules)) if like else [output]
@@ -157,30 +157,30 @@ def _try_others(
         taken = "other inputs give the same output" if others else "no other input gives an output"
         return Rejection(candidate, "constant", taken)
     share = guessed.count(output) / (1 + len(simple))
-    chance = max(guess_chance(output, others), share if share > LEAST_SHARE else 0.0)
+    chance = max(guess_chance(output, others), share if share > MIN_SHARE else 0.0)
     rest = [without_arguments(text, arguments) for text, arguments in [(output, given), *pairs]]
     if len(set(rest)) > 1:
         chance = max(chance, guess_chance(rest[0], rest[1:]))
-    if len(pairs) < FEWEST_OTHERS:
+    if len(pairs) < MIN_OTHERS:
         chance = max(chance, 0.5)
     return tuple(found), chance
 
 
 def _outputs(candidate: Candidate, inputs: Sequence[str], rules: Rules) -> Jobs[list[str] | Rejection]:
-    """Return a program's output for each input, "" where it fails, exceeds the limit or differs between hash seeds. Of
-    a task that seeks an input, different outputs or too many processes are a rejection.
+    """Return a program's output for each input, "" where it fails, exceeds the limit or differs between hash seeds. For
+    abduction, different outputs or too many processes are a rejection.
 
-    What is too slow under the first seed is not tried again, and what fails runs alone, if at all. The rest have twice
-    the time, lest one near the limit seem to differ, in reverse order under every other seed.
+    Inputs that are too slow under the first seed are not tried again; inputs that fail run alone, if at all. Later runs
+    have twice the time, so that one near the limit does not seem to differ, and every other seed has reverse order.
     """
     job = make_job(candidate.code, tuple(("literal", text) for text in inputs), "each", rules)
     seeds = [-1] if job.seed < 0 else range(rules.num_seeds)
     job = replace(job, cpu_ms=rules.limits.accept_cpu_ms, again=True)
     found, num_runs, is_sought, slow = dict.fromkeys(inputs, "untried"), 0, candidate.kind == "code_i", set[str]()
     for number, seed in enumerate(seeds):
-        is_alone = is_sought and number == 1  # each in a process of its own: no order can tell the program where it is
+        is_alone = is_sought and number == 1  # one process each, so that a program cannot know the order
         left = [text for text in inputs if found[text] or (is_alone and text not in slow)][:: -1 if number % 2 else 1]
-        texts, most = list[str](), num_runs + (len(left) if is_alone else MOST_RUNS)
+        texts, most = list[str](), num_runs + (len(left) if is_alone else MAX_RUNS)
         while len(texts) < len(left) and num_runs < most:
             rest = tuple(("literal", text) for text in left[len(texts) : len(texts) + 1 if is_alone else None])
             run = yield from run_once(replace(job, inputs=rest, seed=seed))
@@ -188,17 +188,17 @@ def _outputs(candidate: Candidate, inputs: Sequence[str], rules: Rules) -> Jobs[
                 return Rejection(candidate, "infra", run.detail)
             num_runs += 1
             slow |= set() if run.items else {left[len(texts)]}
-            texts += [one.text if one.verdict == "ok" else "" for one in run.items] or [""]  # "": alone it is too slow
+            texts += [one.text if one.verdict == "ok" else "" for one in run.items] or [""]  # "": too slow even alone
         slow |= set(left[len(texts) :])
-        told = dict(zip_longest(left, texts, fillvalue=""))
+        outputs = dict(zip_longest(left, texts, fillvalue=""))
         if number == 0:
-            found = {text: new if is_canonical(new) else "" for text, new in told.items()}
+            found = {text: new if is_canonical(new) else "" for text, new in outputs.items()}
             job = replace(job, cpu_ms=2 * job.cpu_ms)
-        elif differing := [t for t, new in told.items() if new != found[t] and (found[t] or is_canonical(new))]:
+        elif differing := [t for t, new in outputs.items() if new != found[t] and (found[t] or is_canonical(new))]:
             if is_sought:
                 return Rejection(candidate, "nondeterministic", "hash seeds or orders disagree about other inputs")
-            found |= {text: "" for text in differing if text != inputs[-1]}  # the first order tells of the given input
-        if num_runs > (7 if is_sought else 2) * MOST_RUNS:  # where an input is sought, all seeds must be tried
+            found |= {text: "" for text in differing if text != inputs[-1]}  # the given one keeps its first output
+        if num_runs > (7 if is_sought else 2) * MAX_RUNS:  # for abduction, all seeds must be tried
             return Rejection(candidate, "timeout", "on other inputs") if is_sought else [found[text] for text in inputs]
     return [found[text] for text in inputs]
 

@@ -23,7 +23,7 @@ def _seed(number: int, line: str) -> Task:
 
 
 EXAMPLES: tuple[Task, ...] = tuple(map(_example, _DATA["examples"]))
-"""Each as a task of pairs; a test checks the outputs."""
+"""Each as a ``code_f`` task; a test checks the outputs."""
 SEEDS = (
     *(_seed(number, line) for number, line in enumerate(_DATA["seeds"].splitlines(), start=1)),
     *(
@@ -32,5 +32,5 @@ SEEDS = (
         if _DATA["examples"][number].get("starts_buffer")
     ),
 )
-"""What a buffer begins with where proposals are shown as examples: tasks of one step each, and the shortest loops and
-branches of ``EXAMPLES``, which a small model can follow (ours)."""
+"""The initial buffer where proposals continue examples: tasks of one step each, and those of ``EXAMPLES`` with the
+shortest loops and branches, which a small model can follow (ours)."""

@@ -1,7 +1,7 @@
 """Grading answers: canonical literals are compared; no answer is evaluated and no ``==`` of a program is called.
 
-Deduction is decided in the judge alone. Abduction runs the task's program on each answer, induction each answered
-program on the hidden inputs, in a child for each, and a second time under another hash seed while it is right.
+Deduction needs no child process. Abduction runs the task's program on each answer, and induction runs each answered
+program on the hidden inputs: each in a child process, and a second time under another hash seed if it was right.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from redqueen_sandbox.records import Program
 from redqueen_sandbox.runs import Job, Run
 
 SHOWN_CHARS = 60
-"""Characters of a literal that the reason of a wrong answer quotes (ours)."""
+"""Maximum number of characters of a literal in the reason of a wrong answer (ours)."""
 
 
 def grade_literal(task: Task, answer: str, rules: Rules) -> Grade:
@@ -28,7 +28,7 @@ def grade_literal(task: Task, answer: str, rules: Rules) -> Grade:
 
 
 def grade_input(task: Task, answer: str, rules: Rules) -> Generator[Job, Run, Grade]:
-    """Grade one answer to an abduction, in a child of its own. Any input that gives the recorded output is right."""
+    """Grade one answer to an abduction, in its own child process. Any input that gives the recorded output is right."""
     try:
         text = canonical_args(answer, max_chars=rules.room_for(task.inputs))
     except LiteralError as error:

@@ -1,8 +1,8 @@
 """The domain of programs: predict the output (deduction), find an input (abduction), write the program (induction).
 
-To add a kind of task, write a ``TaskKind`` and name it in ``CODE`` below. It needs a ``name``, how it is ``shown`` to
-people, its ``words`` in each prompt format, ``check`` (a proposal becomes a task or a rejection), ``grade`` (whether an
-answer is right) and ``gold`` (a right answer); the rest is optional (``domains/domain.py``). Compact words end with
+To add a kind of task, write a ``TaskKind`` and add it to ``CODE`` below. It needs a ``name``, ``shown`` (how it is
+displayed), ``words`` (prompts by prompt format), ``check`` (turns a proposal into a task or a rejection), ``grade``
+and ``gold`` (a right answer); the rest is optional (``domains/domain.py``). Compact prompts end with
 ``frames.asked(name)`` or ``frames.new(name)``, which need no new token. Add a new domain to ``DOMAINS`` in
 ``domains/registry.py``.
 """
@@ -29,7 +29,7 @@ from redqueen_sandbox.literals import LiteralError, canonical, canonical_args
 
 PAIR = "f({}) == {}"
 
-_normal_form = lru_cache(maxsize=4096)(normalise)  # every step asks for the whole buffer's: 3 ms then, and not 300
+_normal_form = lru_cache(maxsize=4096)(normalise)  # for the whole buffer at every step: 3 ms instead of 300
 
 
 def _measures(task: Task) -> dict[str, float]:
@@ -109,11 +109,11 @@ IDENTITY = Task("seed", "seed", "", "code_o", "def f(x):\n    return x\n", ("1",
 
 
 def refuse(config: Config, format_name: str, num_proposals: Mapping[str, int]) -> None:
-    """Raise UserError when induction needs more inputs than the compact format's base was taught to write."""
+    """Raise UserError when induction needs more inputs than the compact format's base was trained to write."""
     num_inputs, most = config.verify.num_inputs, prompts_compact.MOST_INPUTS
     if format_name == "compact" and num_inputs > most and num_proposals.get(INDUCTION.name):
         raise UserError(
-            f"verify.num_inputs is {num_inputs}, and a base of the compact format writes {most} at most, so no "
+            f"verify.num_inputs is {num_inputs}, and a base of the compact format writes at most {most}, so no "
             f"{INDUCTION.name} task would be valid: set it to {most} or less, or "
             f"propose.num_proposals.{INDUCTION.name} = 0"
         )
@@ -122,7 +122,7 @@ def refuse(config: Config, format_name: str, num_proposals: Mapping[str, int]) -
 def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
     """Read the plain fields of a task, its literals in canonical form. Raises ValueError for one that is damaged.
 
-    ``hidden`` may hold pairs [input, output] instead; to find an input none need be known.
+    ``hidden`` may give pairs [input, output] instead; an abduction may lack its input.
     """
     if hidden := fields.get("hidden"):
         if not isinstance(hidden, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in hidden):
@@ -132,7 +132,7 @@ def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
     if kind == ABDUCTION.name and not task.inputs:
         task = replace(task, inputs=("",) * len(task.outputs))
     if not task.inputs or len(task.inputs) != len(task.outputs):
-        raise ValueError('the fields "inputs" and "outputs" must hold as many literals, and at least one')
+        raise ValueError('the fields "inputs" and "outputs" must hold equally many literals, at least one')
     try:
         inputs, outputs = map(canonical_args, task.inputs), map(canonical, task.outputs)
         return replace(task, inputs=tuple(inputs), outputs=tuple(outputs))

@@ -1,7 +1,7 @@
 """Structural measures of a program, and the class and size of a task, computed from the syntax without running it.
 
-The measures follow the definitions of ``radon`` where it has one, and are tested against it. One walk over the tree
-serves all of them. Measure only programs that were verified: a hostile source is parsed in a child, not here.
+The measures follow the definitions of ``radon`` where it has one, and are tested against it. All are computed in one
+walk over the tree. Measure verified programs only: hostile source must be parsed in a child process, not here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import lru_cache
 from redqueen.records import Task
 
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""What ``ast.parse`` raises on a text that is not a program, or too deeply nested."""
+"""Exceptions of ``ast.parse`` for a text that is not a program or is too deeply nested."""
 _CONSTRUCTS: dict[type, str] = {
     ast.For: "loop",
     ast.While: "loop",
@@ -135,7 +135,7 @@ _LEAVES = frozenset({ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.alias}
 
 
 def _tree_types() -> Iterator[type]:
-    """Every node type but operators and contexts, which are marks on a node rather than nodes of their own."""
+    """Yield every node type except operators and contexts, which are attributes of a node."""
     marks = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.type_ignore)
     for kind in vars(ast).values():
         if isinstance(kind, type) and issubclass(kind, ast.AST) and not issubclass(kind, marks):
@@ -157,12 +157,12 @@ def behaviour_class(task: Task) -> str:
 
 
 def size_class(task: Task) -> str:
-    """Return the size of a verified task as text: kind, length, arithmetic and magnitude, each in coarse steps.
+    """Return the size of a verified task as text: kind, length, arithmetic and digits, each in coarse steps.
 
-    Length is the octave (power of two) of the characters of program, inputs and outputs; arithmetic the octave of one
-    more than the number of arithmetic operators; magnitude the number of digits of the largest integer, at most 9.
+    Length is the octave (power of two) of the number of characters of program, inputs and outputs. Arithmetic is the
+    octave of 1 + the number of arithmetic operators. Digits are those of the largest integer, at most 9.
     """
-    arithmetic, digits = _labour(task.code)
+    arithmetic, digits = _arithmetic(task.code)
     written = " ".join((*task.inputs, *task.outputs))
     length = (len(task.code) + len(written)).bit_length()
     digits = max(digits, max(map(len, re.findall(r"\d+", written)), default=0))
@@ -170,7 +170,7 @@ def size_class(task: Task) -> str:
 
 
 def _types(call: str) -> list[str]:
-    """The types of the literals between the brackets of a call."""
+    """Return the types of the literal arguments of a call."""
     try:
         parsed = ast.parse(call, mode="eval").body
     except UNPARSABLE:
@@ -208,8 +208,8 @@ def _constructs(code: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _labour(code: str) -> tuple[int, int]:
-    """The number of arithmetic operators in a program and the digits of its largest integer."""
+def _arithmetic(code: str) -> tuple[int, int]:
+    """Return the number of arithmetic operators in a program, and the number of digits of its largest integer."""
     arithmetic = digits = 0
     for node in _walk(code):
         arithmetic += isinstance(node, ast.BinOp | ast.AugAssign)

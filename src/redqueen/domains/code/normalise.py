@@ -1,4 +1,4 @@
-"""One text for all programs that differ only in names, layout, annotations, dead code and constants that fold."""
+"""One text for all programs that differ only in names, layout, annotations, dead code and constant expressions."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from types import CodeType
 from typing import Any
 
 MAX_CHARS = 100_000
-"""A longer program is its own normal form (ours): time is in proportion to the length."""
+"""A longer program is its own normal form (ours): the time is proportional to the length."""
 MAX_CODE_BYTES = 32_768
-"""So is one with more bytecode (ours): the compiler repeats what is in a finally clause for each way out of its try."""
+"""Same for a program with more bytecode (ours): the compiler copies a finally clause for each exit of its try."""
 MAX_PASSES = 4
-"""Passes that drop what only something dropped has read (ours)."""
+"""Number of passes that remove unread names: each removal may make other names unread (ours)."""
 
 
 def normalise(code: str) -> str:
     """Return the program's bytecode as text, with its own names renamed in order of appearance.
 
-    CPython's compiler folds constants, within bounds of its own, and leaves out docstrings and what can never run;
-    annotations, and plain values and functions that are never read, are removed before. Names the program does not bind
-    (builtins, modules, attributes) stay. Where ``f``, which is what is asked, is not the first name, a last line says
-    which it is. A program that does not parse is returned as it is, but for blanks at its ends.
+    CPython's compiler folds constants (within limits) and removes docstrings and unreachable code. Annotations, and
+    plain values and functions that are never read, are removed before. Names that the program does not bind (builtins,
+    modules, attributes) are kept. If ``f``, the entry function, is not the first name, a last line says which name it
+    is. A program that does not parse is returned stripped.
     """
     if len(code) > MAX_CHARS:
         return code.strip()
@@ -36,24 +36,24 @@ def normalise(code: str) -> str:
             _drop_unread(tree)
             renamer = _Renamer(_own_names(tree))
             tree = renamer.visit(tree)
-            for node in ast.walk(tree):  # the compiler jumps otherwise between lines than within one
+            for node in ast.walk(tree):  # jumps depend on line numbers
                 node.lineno = node.end_lineno = node.col_offset = node.end_col_offset = 1  # type: ignore[attr-defined]
             keywords = {node.arg for node in ast.walk(tree) if isinstance(node, ast.keyword)}
-            shown = _Shown(set(renamer.renamed.values()), keywords)
+            writer = _BytecodeWriter(set(renamer.renamed.values()), keywords)
             try:
-                text = "\n".join(shown.lines(compile(tree, "", "exec", dont_inherit=True, optimize=2)))
-            except (SyntaxError, ValueError):  # too long, or spoiled by what was dropped
+                text = "\n".join(writer.lines(compile(tree, "", "exec", dont_inherit=True, optimize=2)))
+            except (SyntaxError, ValueError):  # too long, or invalid after the removals
                 text = ast.dump(tree)
-        asked = shown.argument(renamer.renamed.get("f", "f"))
-        return text if asked == "v0" else f"{text}\n# {asked} is asked"
+        entry = writer.argument(renamer.renamed.get("f", "f"))
+        return text if entry == "v0" else f"{text}\n# {entry} is asked"
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return code.strip()
 
 
 def _drop_unread(tree: ast.Module) -> None:
-    """Drop annotations, the main block, which never runs, and what binds plain values to names that are never read.
+    """Drop annotations, the ``__main__`` block, which never runs, and statements that only bind names never read.
 
-    Imports come first, in one order, and each binds a name that can be renamed.
+    Imports are sorted and moved to the top; each gets an ``as`` name, which can be renamed.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.arg | ast.AnnAssign):
@@ -72,7 +72,7 @@ def _drop_unread(tree: ast.Module) -> None:
 
 
 def _read(tree: ast.Module) -> set[str]:
-    """Return the names that are read by what has an effect, ``f``, or what binds a name that is read."""
+    """Return ``f`` and the names that are read by statements with an effect or by statements that bind such a name."""
     read, waiting, ready = {"f"}, defaultdict[str, list[ast.AST]](list), list[ast.AST]([tree])
     while ready:
         node = ready.pop()
@@ -90,7 +90,7 @@ def _read(tree: ast.Module) -> set[str]:
 
 
 def _live(body: list[ast.stmt], read: set[str]) -> Iterator[ast.stmt]:
-    """Yield the statements that have an effect; for a try statement that catches nothing, those within."""
+    """Yield the statements that have an effect or bind a name in ``read``; a try without handlers yields its body."""
     for node in body:
         if isinstance(node, ast.Try) and not (node.handlers or node.orelse or node.finalbody):
             yield from node.body
@@ -99,7 +99,7 @@ def _live(body: list[ast.stmt], read: set[str]) -> Iterator[ast.stmt]:
 
 
 def _only_binds(node: ast.stmt) -> set[str] | None:
-    """Return the names that a statement binds, None where it has another effect."""
+    """Return the names that a statement binds, or None if it has another effect."""
     match node:
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=same)) if name == same:
             return set()
@@ -107,7 +107,7 @@ def _only_binds(node: ast.stmt) -> set[str] | None:
             inside = [value] if isinstance(value, ast.Lambda) else list(ast.walk(value))
             targets = getattr(node, "targets", [getattr(node, "target", value)])
             bound = [part for target in targets if target is not value for part in ast.walk(target)]
-            return {getattr(one, "id", "") for one in bound} if all(map(_is_plain, inside + bound)) else None
+            return {getattr(one, "id", "") for one in bound} if all(map(_is_pure, inside + bound)) else None
         case ast.AugAssign(target=ast.Name(id=name), value=ast.Constant(value=int() | float())):
             return {name}
         case ast.Import(names=names) | ast.ImportFrom(names=names):
@@ -119,31 +119,31 @@ def _only_binds(node: ast.stmt) -> set[str] | None:
         case ast.Try(body=[ast.Pass()], orelse=[], finalbody=[]):
             return set()
         case ast.For(ast.Name(id=name), body=[ast.Pass()], orelse=[]) if isinstance(node.iter, ast.Call | ast.Tuple):
-            return {name} if all(map(_is_plain, ast.walk(node.iter))) else None
-        case ast.If(orelse=[], body=[ast.Pass()]) if all(map(_is_plain, ast.walk(node.test))):
+            return {name} if all(map(_is_pure, ast.walk(node.iter))) else None
+        case ast.If(orelse=[], body=[ast.Pass()]) if all(map(_is_pure, ast.walk(node.test))):
             return set()
     is_empty = isinstance(node, ast.For) and not node.orelse and ast.dump(node.iter) in _EMPTY
     is_main = isinstance(node, ast.If) and not node.orelse and ast.dump(node.test) in _MAIN
     return set() if isinstance(node, ast.Pass) or is_empty or is_main else None
 
 
-def _is_plain(node: ast.AST) -> bool:
-    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _PURE
-    return is_call or isinstance(node, _PLAIN)
+def _is_pure(node: ast.AST) -> bool:
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _PURE_BUILTINS
+    return is_call or isinstance(node, _PURE_NODES)
 
 
 _EMPTY, _MAIN = (
     {ast.dump(ast.parse(text, mode="eval").body) for text in texts}
     for texts in (("()", "[]", "{}", "''", "range(0)"), ("__name__ == '__main__'", "'__main__' == __name__"))
 )
-_PURE = frozenset({
+_PURE_BUILTINS = frozenset({
     "abs", "all", "any", "bool", "chr", "dict", "divmod", "float", "frozenset", "hash", "int", "isinstance", "len",
     "list", "max", "min", "ord", "pow", "print", "range", "repr", "round", "set", "sorted", "str", "sum", "tuple",
     "type", "NewType", "TypeVar",
 })  # fmt: skip
-"""Builtins that are called for their value alone, or to print. Two programs that differ in whether such a call fails
-have one normal form: neither is a task where it does (ours)."""
-_PLAIN = (
+"""Builtins that are called only for their value, or to print. Programs that differ only in whether such a call fails
+have the same normal form: a program that fails is not a task anyway (ours)."""
+_PURE_NODES = (
     ast.Constant | ast.Name | ast.List | ast.Tuple | ast.Set | ast.Dict | ast.Lambda | ast.expr_context | ast.operator
     | ast.BinOp | ast.UnaryOp | ast.BoolOp | ast.Compare | ast.unaryop | ast.boolop | ast.cmpop | ast.IfExp
     | ast.Subscript | ast.Slice | ast.JoinedStr | ast.FormattedValue | ast.Attribute | ast.Starred | ast.ListComp
@@ -152,23 +152,23 @@ _PLAIN = (
 
 
 def _import_order(node: ast.stmt) -> str:
-    """Return a text by which imports are sorted before all else, which keeps its order."""
+    """Return a sort key: imports come first, in alphabetical order; other statements keep their order."""
     if not isinstance(node, ast.Import | ast.ImportFrom):
         return "~"
     return str([getattr(node, "module", ""), *(one.name for one in node.names)])
 
 
-class _Shown:
-    """Writes bytecode; ``names`` are renamed v0, v1, ... in the order in which the instructions have them.
+class _BytecodeWriter:
+    """Writes bytecode as text; ``names`` are renamed v0, v1, ... in the order of the instructions.
 
-    A function's own variables are numbers; its parameters have names where a call has them among its ``keywords``.
+    Local variables are written as numbers. A parameter keeps its (renamed) name if it is one of ``keywords``.
     """
 
     def __init__(self, names: set[str], keywords: set[str | None]) -> None:
         self.names, self.keywords, self.renamed, self.left_bytes = names, keywords, dict[str, str](), MAX_CODE_BYTES
 
     def lines(self, code: CodeType) -> Iterator[str]:
-        """Yield one line for each instruction, and those of the code objects within."""
+        """Yield one line for each instruction, including those of nested code objects."""
         self.left_bytes -= len(code.co_code)
         if self.left_bytes < 0:
             raise ValueError("more bytecode than is read")
@@ -177,7 +177,7 @@ class _Shown:
             yield self.argument(name) if name in self.keywords else "parameter"
         variables = {name: i for i, name in enumerate(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])}
         shown: list[dis.Instruction] = []
-        places: dict[int, int] = {}  # of the instructions by their offsets, without those that do nothing
+        places: dict[int, int] = {}  # offset of an instruction -> its index without NOP and RESUME
         for one in dis.get_instructions(code):
             places[one.offset] = len(shown)
             if one.opname not in ("NOP", "RESUME"):
@@ -193,7 +193,7 @@ class _Shown:
             yield f"{one.opname} {self.argument(value)}"
 
     def argument(self, value: object) -> str:
-        """Return the text of an argument: the same in every process."""
+        """Return the text of an argument, the same in every process."""
         if isinstance(value, CodeType):
             return "code"
         if isinstance(value, str) and value in self.names:
@@ -217,12 +217,12 @@ def _own_names(tree: ast.Module) -> set[str]:
             names.add(node.rest)
         elif isinstance(node, ast.alias) and node.asname:
             names.add(node.asname)
-    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}  # a class body binds some
+    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}  # may be bound in a class
     return (names | _own_functions(tree)) - attributes
 
 
 def _own_functions(tree: ast.AST) -> set[str]:
-    """Functions and classes that are called by their bare name; methods keep theirs, as attributes do."""
+    """Return the functions and classes except methods, which are attributes and keep their names."""
     found: set[str] = set()
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not isinstance(
@@ -240,7 +240,7 @@ _SIGNS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 
 
 class _Renamer(ast.NodeTransformer):
-    """Replaces each of ``names`` by v0, v1, ... in the order in which the walk meets them."""
+    """Replaces ``names`` by placeholders, numbered in the order of the walk."""
 
     def __init__(self, names: set[str]) -> None:
         self.names = names
@@ -273,7 +273,7 @@ class _Renamer(ast.NodeTransformer):
         return super().generic_visit(node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        """Fold a comparison of two constants, which the compiler does not."""
+        """Fold a comparison of two constants; the compiler does not."""
         match node:
             case ast.Compare(ast.Constant(a), [sign], [ast.Constant(b)]) if type(sign) in _SIGNS and type(a) is type(b):
                 if isinstance(a, int | float | str):
@@ -281,5 +281,5 @@ class _Renamer(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        """Leave an assignment, and nothing where nothing is assigned."""
+        """Turn an annotated assignment into a plain one, or ``pass`` if nothing is assigned."""
         return self.generic_visit(ast.Assign([node.target], node.value) if node.value else ast.Pass())

@@ -106,7 +106,7 @@ def _solve_program(task: Task) -> str:
 
 
 def _read_program(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
-    """Read the last program and the last input."""
+    """Read the last program block and the last input block."""
     inputs = _inputs(text)
     if not inputs:
         return ParsedProposal(error="no input block")
@@ -117,7 +117,7 @@ def _read_program(text: str, given: Task | None, terms: VerifyConfig) -> ParsedP
 
 
 def _read_pairs(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
-    """Read the last inputs and the message."""
+    """Read the last inputs, and the last message."""
     inputs = _inputs(text)
     if not inputs:
         return ParsedProposal(error="no input block")

@@ -1,8 +1,8 @@
 """Code tasks in the compact format of the embedded base: one-token marks between program, input and output.
 
-Other bases: ``prompts_fewshot.py`` (examples), chat models from a billion parameters ``prompts_chat.py``. Mathematics
-and puzzles have such files in ``domains/maths`` and ``domains/logic``. A mark NAME is the token ``<|name|>``, such as
-``<|new_o|>``; there are no other words. A message that is too long for ``frames.hint`` is left out.
+Other bases use ``prompts_fewshot.py`` (examples) or, as chat models from a billion parameters, ``prompts_chat.py``.
+Mathematics and puzzles have such files in ``domains/maths`` and ``domains/logic``. A mark NAME is the token
+``<|name|>``, such as ``<|new_o|>``; prompts have no other text. A message longer than ``frames.hint`` allows is omitted.
 
 ::
 
@@ -30,7 +30,7 @@ ANSWER, NEW = dict(zip(KINDS, ASKED[:3], strict=True)), dict(zip(KINDS, ASKED[3:
 """The marks that ask for an answer to a task of a kind, and for a new task."""
 
 MOST_INPUTS = 10
-"""Inputs of a ``code_f`` proposal, as the embedded base was taught to write them."""
+"""Number of inputs in a ``code_f`` proposal that the embedded base was trained to write."""
 
 
 def _code(task: Task) -> str:
@@ -43,7 +43,7 @@ def _propose_program(kind: str, references: Sequence[Task], given: Task | None, 
 
 
 def _propose_pairs(references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
-    """Show the given program alone."""
+    """Show only the given program."""
     if given is None:
         raise ValueError("a code_f proposal needs a given program")
     return _code(given) + NEW["code_f"]
@@ -64,7 +64,7 @@ def _solve_program(task: Task) -> str:
 
 
 def _split(text: str) -> tuple[list[str], str]:
-    """Split a proposal at its IN marks; any other mark in it makes it unparsable. Returns the parts, or a reason."""
+    """Split a proposal at its IN marks. Return the parts, and a reason if it has another mark or no input, else ""."""
     parts = text.split(IN)
     if any(has_mark(part) for part in parts):
         return parts, "a mark where text should be"
@@ -86,7 +86,7 @@ def _read_pairs(text: str, given: Task | None, terms: VerifyConfig) -> ParsedPro
 
 
 def _pairs_are_whole(text: str, given: Task | None, terms: VerifyConfig) -> bool:
-    """Whether as many distinct inputs as the kind needs are closed, each by the mark of the next."""
+    """Return whether the required number of distinct inputs is complete, each followed by the mark of the next."""
     calls: list[str] = []
     for closed in text.split(IN)[1:-1]:
         try:

@@ -8,12 +8,11 @@
     solve code_i    (code, # output, f(input), END) ..., code, # output, f         -> (input) END
     solve code_f    (# message, f(input) == output ..., code, END) ..., def f      -> (...): ... END
 
-A proposal begins with its input and what the program should make of it; the second is ignored, and the program is run.
-Written behind the program, nine of ten inputs of a small model are one or two integers (measured:
-docs/real-models.md).
+A proposal starts with its input and the intended output. The output is ignored: the program is run. If inputs come
+after the program, nine of ten inputs of a small model are one or two integers (measured: docs/real-models.md).
 
-Prompts end where a token ends: tokenizers join a bracket with what follows it. Solving always shows the same examples,
-so that a task is asked in the same words whenever it is asked.
+Prompts end at the end of a token, because tokenizers merge a bracket with the text after it. Solving always shows the
+same examples, so that the prompt of a task is always the same.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from redqueen.records import Task
 from redqueen_sandbox.literals import LiteralError, canonical_args
 
 FEWEST_SHOWN = 4
-"""Programs in a proposal prompt at least: where a buffer has fewer, the first of our own fill up (ours)."""
+"""Minimum number of programs in a proposal prompt: our own seeds are added to fewer references (ours)."""
 
 SHOWN = (0, 2, 6)
-"""The examples that solving and induction's proposals show, with several pairs each: long ones, so few."""
+"""Indices of ``EXAMPLES`` in prompts for solving and for proposals of induction; few, because they are long."""
 
 NEWLINE = "\n"
 
@@ -40,7 +39,7 @@ EQUALS = ") =="
 """The text between a call and its expected result."""
 
 MOST_ENDS = 8
-"""Places at which the call of an answer is tried to end (ours)."""
+"""Maximum number of positions at which the call in an answer may end (ours)."""
 
 
 def _propose_program(sought: str, references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
@@ -113,9 +112,9 @@ def _read_pairs(text: str, given: Task | None, terms: VerifyConfig) -> ParsedPro
 
 
 def _read_input(answer: str) -> str | None:
-    """Read ``f(1, 2)``, with or without the ``f``; models like to repeat the output behind it.
+    """Read ``f(1, 2)``, with or without the ``f``; models often repeat the output after it.
 
-    The text between them may occur in a string of the input too, so the call ends where it can be read, if anywhere.
+    ``EQUALS`` may also occur in a string of the input, so the call ends at the first position where it parses, if any.
     """
     call = answer.strip().removeprefix("f")
     if not call.startswith("(") or ")" not in call:

@@ -2,9 +2,9 @@
 
 A suite file is JSONL, one function a line: ``id`` ("suite/name"), ``level`` (difficulty, a whole number), ``tags``,
 ``code``, ``input`` and ``output``, ``io_inputs`` and ``io_outputs`` (ten pairs), ``message``. Inputs are argument lists
-and outputs literals; both are made canonical on reading, as the verifier would have stamped them. ``suites/CHECKSUMS``
-(as sha256sum writes it) freezes the shipped files: no run trains or selects on them, and figures of different runs
-compare only while they stay as they are.
+and outputs literals; both are made canonical on reading, as by the verifier. ``suites/CHECKSUMS`` (as sha256sum writes
+it) freezes the shipped files: no run trains or selects on them, and results of different runs are comparable only while
+the files do not change.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NUM_SHOWN = 5
 
 Value = Annotated[str, AfterValidator(canonical)]
 Arguments = Annotated[str, AfterValidator(canonical_args)]
-"""Texts that are made canonical on reading."""
+"""Texts, made canonical on reading."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def load_functions(path: Path) -> list[Function]:
     for row in rows_of_file(path):
         function = _read_function(row)
         if function.id in functions:
-            raise UserError(f"{row.where}: the id {function.id} was used before; give every function its own.")
+            raise UserError(f"{row.where}: the id {function.id} was used before; give every function its own id.")
         functions[function.id] = function
     return list(functions.values())
 
@@ -100,10 +100,8 @@ def _read_function(row: Row) -> Function:
     except ValidationError as error:
         raise UserError(f"{row.where}: the field {first_fault(error)}; correct it.") from None
     if "/" not in function.id:
-        raise UserError(f"{row.where}: the id should read suite/name, got {function.id!r}.")
+        raise UserError(f"{row.where}: the id must have the form suite/name, got {function.id!r}; correct it.")
     inputs, outputs = function.io_inputs, function.io_outputs
     if not len(inputs) == len(outputs) == len(set(inputs)) == NUM_PAIRS:
-        raise UserError(
-            f"{row.where}: io_inputs should hold {NUM_PAIRS} different inputs and io_outputs their outputs."
-        )
+        raise UserError(f"{row.where}: io_inputs must hold {NUM_PAIRS} different inputs and io_outputs their outputs.")
     return function

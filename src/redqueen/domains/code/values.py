@@ -1,6 +1,6 @@
-"""Plain Python values from canonical texts, and their equality: for benchmarks that compare by value, not by text.
+"""Plain Python values from canonical texts, for benchmarks that compare values, not texts.
 
-Nothing is evaluated: a canonical text is parsed as syntax and only literals are taken from the tree.
+Nothing is evaluated: a canonical text is parsed, and only literals are read from the syntax tree.
 """
 
 from __future__ import annotations

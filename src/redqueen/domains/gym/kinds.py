@@ -1,7 +1,7 @@
 """The domains ``gym:NAME``: a teacher chooses parameters of a generator of Reasoning Gym, a student solves its task.
 
-The generator computes question and answer from the parameters and a seed, and its own grader decides about an answer
-(Stojanovski et al. 2025, arXiv 2505.24760). Both run in the sandbox, see ``worker``.
+The generator computes question and answer from the parameters and a seed, and its own grader grades the answers
+(Stojanovski et al. 2025, arXiv 2505.24760). Both run in the sandbox; see ``worker``.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from redqueen_sandbox.zygotes import HASH_SEED
 KIND_PREFIX = "gym_"
 WORKER = "redqueen.domains.gym.warm"
 KILL_CPU_MS, ACCEPT_CPU_MS = 3_000, 1_000
-"""CPU time after which generator or grader is killed, and within which a generator must have ended (ours)."""
+"""CPU time after which a generator or grader is killed, and the limit for a generator whose task is accepted (ours)."""
 MAX_PARAMETER_CHARS = 2_000
 MAX_QUESTION_CHARS = 8_000
-"""A longer question is not a task (ours): it would not fit into most prompts."""
+"""A task with a longer question is rejected (ours): it would not fit into most prompts."""
 MAX_ANSWER_CHARS = 4_000
 MAX_SEED = 10**6
 MAX_NUMBER = 10**9
 """Largest absolute value of a parameter (ours); time and memory are bounded by the sandbox."""
 ORDER_DEPENDENT = {"isomorphic_strings", "knight_swap", "polynomial_multiplication", "ransom_note", "word_ladder"}
-"""Families that draw from sets, so that a seed means another task under another hash seed: they run under the first
-one alone (measured on reasoning-gym 0.1.25). What else depends on it is refused as ``nondeterministic``."""
-LISTED, NEW_O = f"def f(nums):\n    return sum(nums){IN}", ASKED[3]
-"""In the compact format the program whose input stands for parameters, and the mark that asks for a new program."""
+"""Families that draw from sets, so that their tasks depend on the hash seed: they run under the first hash seed only
+(measured on reasoning-gym 0.1.25). Other tasks that depend on it are rejected as ``nondeterministic``."""
+LISTING, NEW_O = f"def f(nums):\n    return sum(nums){IN}", ASKED[3]
+"""In the compact format: a program whose input list holds the parameters, and the mark that asks for a new program."""
 NUM_HELD_OUT = 12
 """Held-out items of each family (ours)."""
 
@@ -64,7 +64,7 @@ class Family:
 OPENED: set[str] = set()
 """The families of the domains opened so far."""
 HELD_OUT_ROWS: dict[str, list[dict[str, Any]]] = {}
-"""The held-out rows by family, asked for once in a process."""
+"""The held-out rows by family, generated once per process."""
 
 
 @cache
@@ -72,11 +72,11 @@ def families() -> dict[str, Family]:
     """Return all families of the installed package. Raises UserError when it is not installed."""
     if find_spec("reasoning_gym") is None:
         raise UserError(f"gym domains need the package reasoning-gym: {how_to_install('gym')}")
-    return {told["name"]: Family(**told) for told in _ask_worker("[describe(name) for name in families()]")}
+    return {fields["name"]: Family(**fields) for fields in _call_worker("[describe(name) for name in families()]")}
 
 
-def _ask_worker(call: str) -> Any:
-    """Run a call of the worker's functions in a process of its own: the package's imports stay out of this one."""
+def _call_worker(call: str) -> Any:
+    """Evaluate a call of the worker's functions in a new process, so that this one does not import the package."""
     code = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from redqueen.domains.gym.worker import *"
     code += f"; a = {call}; sys.__stdout__.write(chr(10) + json.dumps(a))"
     environment = {**os.environ, "PYTHONHASHSEED": str(HASH_SEED)}
@@ -89,9 +89,9 @@ def _ask_worker(call: str) -> Any:
 
 
 def names_of(name: str) -> list[str]:
-    """Return the families that ``gym:NAME`` means: one, a category's, or with ``*`` all that have a valid task.
+    """Return the families of ``gym:NAME``: one family, or those of a category or of ``*`` that have a valid task.
 
-    Raises UserError when there is none, or the one has no valid task.
+    Raises UserError when there is none, or the named family has no valid task.
     """
     known, wanted = families(), name.removeprefix(GYM_PREFIX)
     if wanted in known:
@@ -109,7 +109,7 @@ def names_of(name: str) -> list[str]:
 
 
 def without_task(name: str) -> dict[str, str]:
-    """Return the kinds that ``gym:*`` or a category leaves out, with the reason; none for another domain."""
+    """Return the kinds that ``gym:*`` or a category omits, with the reason; empty for another domain."""
     wanted = name.removeprefix(GYM_PREFIX)
     known = families().values() if wanted != name else ()
     return {f"{KIND_PREFIX}{one.name}": one.error for one in known if one.error and wanted in ("*", one.category)}
@@ -129,17 +129,17 @@ def family_of(kind: str) -> Family:
 
 
 def seed_of(kind: str) -> Task:
-    """Return the task that a family makes of its defaults."""
+    """Return the family's task with default parameters and seed 1."""
     family = family_of(kind)
     return Task("seed", "seed", "", kind, _written(family, {"seed": 1}), ("",), (family.answer,), family.question)
 
 
 def held_out(kinds: Sequence[str]) -> list[Item]:
-    """Return the held-out items of these kinds: their defaults under seeds that no teacher can choose."""
+    """Return the held-out items of these kinds: default parameters with seeds that no teacher can choose."""
     names = [family_of(kind).name for kind in kinds]
     if missing := sorted((OPENED | set(names)) - HELD_OUT_ROWS.keys()):  # one process for all domains of a run
         HELD_OUT_ROWS.update({name: [] for name in missing})
-        for row in _ask_worker(f"held_out({missing!r}, {NUM_HELD_OUT}, {MAX_ANSWER_CHARS})"):
+        for row in _call_worker(f"held_out({missing!r}, {NUM_HELD_OUT}, {MAX_ANSWER_CHARS})"):
             HELD_OUT_ROWS[row["family"]].append(row)
     items = []
     for number, row in enumerate(row for name in names for row in HELD_OUT_ROWS[name]):
@@ -151,9 +151,9 @@ def held_out(kinds: Sequence[str]) -> list[Item]:
 
 
 def read_parameters(family: Family, text: str) -> dict[str, Any]:
-    """Read a JSON object of a family's fields and ``seed``; what is left out has its default (a seed: 0).
+    """Read a JSON object of a family's fields and ``seed``; missing fields get their defaults (the seed: 0).
 
-    Raises ValueError with one short reason. Types and sizes alone are checked here; the family's own checks run in the
+    Raises ValueError with one short reason. Only types and sizes are checked here; the family's own checks run in the
     sandbox.
     """
     if len(text) > MAX_PARAMETER_CHARS:
@@ -168,13 +168,13 @@ def read_parameters(family: Family, text: str) -> dict[str, Any]:
     for name, value in given.items():
         if name not in defaults:
             raise ValueError(f"{family.name} has no parameter {name[:40]!r}")
-        defaults[name] = _fitting(name, value, defaults[name])
+        defaults[name] = _checked(name, value, defaults[name])
     if not 0 <= defaults["seed"] < MAX_SEED:
         raise ValueError(f"the seed must be from 0 to {MAX_SEED - 1}")
     return defaults
 
 
-def _fitting(name: str, value: object, default: object) -> object:
+def _checked(name: str, value: object, default: object) -> object:
     if isinstance(default, list):
         if isinstance(value, list) and value and all(part in default for part in value):
             return [part for part in default if part in value]
@@ -192,12 +192,12 @@ def _fitting(name: str, value: object, default: object) -> object:
 
 
 def _written(family: Family, chosen: Mapping[str, Any]) -> str:
-    """Return parameters as a task's ``code``: one line of JSON, all fields in the family's order, the seed last."""
+    """Write parameters as a task's ``code``: one line of JSON, all fields in the family's order, the seed last."""
     return json.dumps({**family.fields, "seed": 0, **chosen})
 
 
 def check_parameters(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Jobs[Task | Rejection]:
-    """Run the generator twice, under different hash seeds: from parameters to a question with its answer."""
+    """Turn parameters into a task. The generator runs twice, under different hash seeds."""
     family = family_of(candidate.kind)
     try:
         code = _written(family, read_parameters(family, candidate.code))
@@ -223,7 +223,7 @@ def _job(function: str, family: Family, arguments: Sequence[str], rules: Rules) 
 
 
 def grade_answers(task: Task, answers: Sequence[str], rules: Rules) -> Jobs[list[Grade]]:
-    """Grade answers by the family's own grader: a score of 1 is right. Where one stops it, each is graded alone."""
+    """Grade answers by the family's grader: a score of 1 is right. If the joint run fails, each is graded alone."""
     short = [answer for answer in answers if len(answer) <= MAX_ANSWER_CHARS]
     run = yield from run_once(_job("score", family_of(task.kind), [task.code, json.dumps(short)], rules))
     if run.verdict == "ok":
@@ -284,7 +284,7 @@ def _propose_fewshot(kind: str, references: Sequence[Task], given: Task | None, 
 
 
 def _read_fewshot(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
-    """Read the rest of the line that the prompt has begun."""
+    """Read the rest of the line that starts at the end of the prompt."""
     return ParsedProposal(code='{"' + text.strip().partition("\n")[0])
 
 
@@ -295,9 +295,9 @@ def _solve_fewshot(task: Task) -> str:
 
 
 def _propose_compact(kind: str, references: Sequence[Task], given: Task | None, terms: VerifyConfig) -> str:
-    """Show parameters as the input of a program, the seed first, and begin the program: a base that never saw a
-    generator writes lists of numbers there. Fields after the list's end have their defaults."""
-    return "".join(f"{REF}{LISTED}{_values(task.code)}" for task in _of_kind(kind, references)) + NEW_O + LISTED
+    """Show parameters as the input list of a program, the seed first, and end with that program: a base that was never
+    trained on generators continues with a list of numbers. Fields beyond the list's end get their defaults."""
+    return "".join(f"{REF}{LISTING}{_values(task.code)}" for task in _of_kind(kind, references)) + NEW_O + LISTING
 
 
 def _values(code: str) -> str:
@@ -316,9 +316,9 @@ def _read_compact(kind: str, text: str, given: Task | None, terms: VerifyConfig)
 
 
 def proposals_of(family: str) -> list[str]:
-    """Return the defaults under three seeds, and the next level of each field that the curriculum has levels for.
+    """Return the defaults with three seeds, and the next curriculum level of each field that has levels.
 
-    A field ``min_...`` alone stays: raised alone it would pass the greatest.
+    Fields ``min_...`` are not raised: alone, they could exceed the maximum.
     """
     one = families()[family]
     found: list[dict[str, float]] = [{"seed": seed} for seed in (2, 3, 4)]
@@ -329,7 +329,7 @@ def proposals_of(family: str) -> list[str]:
 
 
 def _octaves(task: Task) -> int:
-    """Return by how many octaves (powers of two) all numeric parameters together differ from their defaults."""
+    """Return the sum over numeric parameters of their distance from the default in octaves (powers of two)."""
     family, total = family_of(task.kind), 0.0
     for name, value in json.loads(task.code).items():
         default = family.fields.get(name)

@@ -1,4 +1,4 @@
-"""The worker as the sandbox imports it: with every family's files and modules loaded before the sandbox closes."""
+"""The worker as the sandbox imports it: all files and modules of the families are loaded before it closes."""
 
 from redqueen.domains.gym.worker import generate, score, warm_up
 

@@ -1,7 +1,7 @@
-"""Reasoning Gym's generators and graders: this runs in the sandbox, or in a process of its own, never in a run's.
+"""Reasoning Gym's generators and graders. This module runs in the sandbox or in a separate process, never in a run's.
 
-Parameters and answers are text that a model wrote. A generator may loop or fill the memory, and a grader may evaluate
-an answer, so both are jobs of the sandbox. No file can be opened there: ``warm_up`` reads those of all families.
+Parameters and answers are text that a model wrote. A generator may loop or exhaust the memory, and a grader may
+evaluate an answer, so both are sandbox jobs. The sandbox cannot open files: ``warm_up`` reads those of all families.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from reasoning_gym.data import get_data_file_path, read_data_file
 from reasoning_gym.factory import CURRICULA, DATASETS
 
 GOLD_FIELDS = "possible_answer", "example_answer", "example_correct_answer"
-"""Where an entry's metadata has a right answer when its ``answer`` is None: several answers are right."""
+"""Metadata fields with a right answer for entries whose ``answer`` is None because several answers are right."""
 LATE_IMPORTS = "sympy.physics.units", "sympy.polys.domains.old_fractionfield", "sympy.polys.domains.old_polynomialring"
-"""What sympy imports only when it simplifies or multiplies certain expressions, and no file can be opened then."""
-PLAIN = ast.List, ast.Tuple, ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator, ast.Call, ast.expr_context, ast.Constant
+"""Modules that sympy imports late, for certain expressions, when the sandbox cannot open files any more."""
+SAFE = ast.List, ast.Tuple, ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator, ast.Call, ast.expr_context, ast.Constant
 SYMPY_NAME = re.compile(r"\w|Symbol|Integer|Float|Rational|Abs|sqrt|exp|ln|log|pi|erf|(a|)(sin|cos|tan)h?|cot|sec|csc")
-"""What a text may consist of that a grader evaluates: numbers, texts, and terms as sympy writes them beforehand, with
-these names (ours). No ``Integral``: an integral's own question would be its answer."""
+"""Syntax and names allowed in a text that a grader evaluates: numbers, strings, and expressions as sympy prints them
+(ours). ``Integral`` is not allowed: the integral of the question would be its own answer."""
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
-def _is_of_the_numbers(answer: str, entry: dict[str, Any]) -> bool:
-    told = entry["metadata"]
+def _uses_given_numbers(answer: str, entry: dict[str, Any]) -> bool:
+    metadata = entry["metadata"]
     is_plain = re.fullmatch(r"(?!.*(?:\*\s*\*|/\s*/))[\d\s+*/()-]+", answer)
-    is_given = sorted(map(int, re.findall(r"\d+", answer))) == sorted(told["numbers"])
-    return bool(is_plain and is_given and sympy.parse_expr(answer) == told.get("target", 24))
+    is_given = sorted(map(int, re.findall(r"\d+", answer))) == sorted(metadata["numbers"])
+    return bool(is_plain and is_given and sympy.parse_expr(answer) == metadata.get("target", 24))
 
 
-STRICTER: dict[str, Callable[[str, dict[str, Any]], bool]] = {
+EXTRA_CHECKS: dict[str, Callable[[str, dict[str, Any]], bool]] = {
     "coin_flip": lambda answer, entry: abs(Fraction(answer) / Fraction(entry["answer"]) - 1) < 0.001,
     "complex_arithmetic": lambda answer, _: "nan" not in answer.lower(),
     "game_of_life_halting": lambda answer, entry: answer.strip() == str(entry["answer"]),
@@ -57,24 +57,24 @@ STRICTER: dict[str, Callable[[str, dict[str, Any]], bool]] = {
     "number_sorting": lambda answer, entry: (
         [*map(float, NUMBER.findall(answer))] == [*map(float, NUMBER.findall(entry["answer"]))]
     ),
-    **dict.fromkeys(("countdown", "puzzle24"), _is_of_the_numbers),
+    **dict.fromkeys(("countdown", "puzzle24"), _uses_given_numbers),
 }
-"""What a right answer must be besides, where a grader takes prefixes, NaN, or other numbers (ours)."""
-NOT_CHOSEN = {"seed", "size", "data_file"}
+"""Additional checks of a right answer, where a grader accepts prefixes, NaN or other numbers (ours)."""
+FIXED_FIELDS = {"seed", "size", "data_file"}
 FIRST_HELD_OUT_SEED = 1_000_000_000
-"""Seeds from here on belong to the held-out items; a teacher cannot choose them."""
+"""Seeds from this number on are for the held-out items; a teacher cannot choose them."""
 
 
 def families() -> list[str]:
-    """Return the names of all families; ``composite`` is not one, it mixes others."""
+    """Return the names of all families, without ``composite``, which mixes others."""
     return sorted(set(DATASETS) - {"composite"})
 
 
 def generate(family: str, parameters: str) -> tuple[str, str, str]:
     """Return ``("ok", question, answer)``, or a verdict, its reason and "".
 
-    ``parameters``: a JSON object of fields of the family's config, and ``seed``. The answer is one that the family's
-    grader takes for right; a task whose grader also takes the question or nothing for right is refused.
+    ``parameters``: a JSON object of fields of the family's config, and ``seed``. The family's grader accepts the
+    answer. A task whose grader also accepts the question, ``{"0": 1}`` or "" is rejected as ``trivial``.
     """
     try:
         dataset, entry = _entry(family, parameters)
@@ -98,17 +98,17 @@ def score(family: str, parameters: str, answers: str) -> list[float]:
 
 
 def gold_of(entry: dict[str, Any]) -> str | None:
-    """Return a right answer to an entry, None where it has none."""
+    """Return a right answer to an entry, or None."""
     known = [entry["answer"], *(entry.get("metadata", {}).get(name) for name in GOLD_FIELDS)]
     found = next((answer for answer in known if answer is not None), None)
     return found if found is None or isinstance(found, str) else json.dumps(found)
 
 
 def describe(name: str) -> dict[str, Any]:
-    """Return a family's category, the fields that a teacher chooses with their defaults, some of the levels of its
-    curriculum by field, and the first entry of the defaults (``error`` instead, where there is none)."""
+    """Return a family's category, the fields that a teacher can choose with their defaults, their numeric curriculum
+    levels, and question and answer of the defaults with seed 1 (``error``: why there are none)."""
     config = DATASETS[name][1]
-    defaults = {field.name: _plain(field) for field in dataclasses.fields(config) if field.name not in NOT_CHOSEN}
+    defaults = {field.name: _plain(field) for field in dataclasses.fields(config) if field.name not in FIXED_FIELDS}
     fields = {field: value for field, value in defaults.items() if value is not None}
     verdict, question, answer = generate(name, '{"seed": 1}')
     return {
@@ -123,8 +123,8 @@ def describe(name: str) -> dict[str, Any]:
 
 
 def held_out(names: list[str], count: int, max_chars: int) -> list[dict[str, str]]:
-    """Return ``count`` entries of each family from its defaults, under seeds that no teacher can choose; fewer where
-    some have a longer question or answer."""
+    """Return ``count`` entries of each family from its defaults, with seeds that no teacher can choose; entries with a
+    question or answer longer than ``max_chars`` are left out."""
     found = []
     for name in names:
         for number in range(count):
@@ -136,7 +136,7 @@ def held_out(names: list[str], count: int, max_chars: int) -> list[dict[str, str
 
 
 def _plain(field: dataclasses.Field[Any]) -> object:
-    """Return a default that can be chosen in JSON: a number, a truth value or texts to choose from; else None."""
+    """Return the default of a field that can be chosen in JSON (a number, a bool or a list of texts), else None."""
     default = _default(field)
     if isinstance(default, bool | int | float):
         return default
@@ -146,9 +146,9 @@ def _plain(field: dataclasses.Field[Any]) -> object:
 
 
 def _levels(name: str) -> dict[str, list[float]]:
-    """Return the numbers of a family's curriculum by the field that takes them."""
+    """Return the numeric levels of a family's curriculum by field."""
     found: dict[str, list[float]] = {}
-    with contextlib.suppress(Exception):  # a curriculum is an aid, and some do not construct
+    with contextlib.suppress(Exception):  # levels are optional, and some curricula raise
         attributes: dict[str, AttributeDefinition] = CURRICULA[name]().attributes if name in CURRICULA else {}
         for attribute in attributes.values():
             numbers = [level for level in attribute.levels if type(level) in (int, float)]
@@ -159,8 +159,8 @@ def _levels(name: str) -> dict[str, list[float]]:
 
 
 def _entry(family: str, parameters: str) -> tuple[Any, dict[str, Any]]:
-    """Return a family's data set of one entry, and that entry. Some families draw from the global streams too."""
-    made, config = DATASETS[family]
+    """Return a family's data set of one entry, and the entry. Some families use the global random state."""
+    dataset_class, config = DATASETS[family]
     chosen = dict(json.loads(parameters))
     random.seed(chosen["seed"])
     numpy.random.seed(chosen["seed"] % 2**32)
@@ -171,58 +171,58 @@ def _entry(family: str, parameters: str) -> tuple[Any, dict[str, Any]]:
     settings = config(**chosen, size=1)
     if hasattr(settings, "validate"):
         settings.validate()
-    dataset = made(config=settings)
+    dataset = dataset_class(config=settings)
     return dataset, dataset[0]
 
 
 def _default(field: dataclasses.Field[Any]) -> object:
-    made = field.default_factory
-    return field.default if isinstance(made, dataclasses._MISSING_TYPE) else made()
+    factory = field.default_factory
+    return field.default if isinstance(factory, dataclasses._MISSING_TYPE) else factory()
 
 
 def _score(dataset: Any, answer: str, entry: dict[str, Any]) -> float:
-    """Return the grader's score. Nine graders evaluate the answer, or have sympy do so, and it could change its grade:
-    while they grade, nothing but ``PLAIN`` is evaluated."""
-    is_strict = STRICTER.get(entry.get("metadata", {}).get("source_dataset"), lambda *_: True)
-    really = builtins.eval
-    builtins.eval = functools.partial(_evaluate, really)
+    """Return the grader's score. Nine graders evaluate the answer, some by sympy, so an answer could change its grade:
+    ``eval`` is therefore limited to ``SAFE`` and sympy's names while they grade."""
+    extra_check = EXTRA_CHECKS.get(entry.get("metadata", {}).get("source_dataset"), lambda *_: True)
+    builtin_eval = builtins.eval
+    builtins.eval = functools.partial(_eval_safely, builtin_eval)
     try:
-        return float(dataset.score_answer(answer, entry)) if is_strict(answer, entry) else 0.0
+        return float(dataset.score_answer(answer, entry)) if extra_check(answer, entry) else 0.0
     except MemoryError:
         raise
     except Exception:  # a grader that cannot read an answer has not accepted it
         return 0.0
     finally:
-        builtins.eval = really
+        builtins.eval = builtin_eval
 
 
-def _evaluate(really: Callable[..., Any], text: str, *namespaces: dict[str, Any]) -> Any:
+def _eval_safely(builtin_eval: Callable[..., Any], text: str, *namespaces: dict[str, Any]) -> Any:
     for node in ast.walk(ast.parse(text.strip(), mode="eval").body):
-        if not (SYMPY_NAME.fullmatch(node.id) if isinstance(node, ast.Name) else isinstance(node, PLAIN)):
+        if not (SYMPY_NAME.fullmatch(node.id) if isinstance(node, ast.Name) else isinstance(node, SAFE)):
             raise ValueError("not a plain value")
-    return really(text, *namespaces)
+    return builtin_eval(text, *namespaces)
 
 
-def _from_memory(really_open: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``open`` with a memory: a file that was read once is not opened again."""
+def _caching_open(builtin_open: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a caching ``open``: a file that was read once is not opened again."""
     known: dict[tuple[str, bool], str | bytes] = {}
 
-    def remembering(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+    def cached_open(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
         if isinstance(file, int) or mode not in ("r", "rb", "rt"):
-            return really_open(file, mode, *args, **kwargs)
+            return builtin_open(file, mode, *args, **kwargs)
         key = (str(file), "b" in mode)
         if key not in known:
-            with really_open(file, mode, *args, **kwargs) as stream:
+            with builtin_open(file, mode, *args, **kwargs) as stream:
                 known[key] = stream.read()
         text = known[key]
         return io.StringIO(text) if isinstance(text, str) else io.BytesIO(text)
 
-    return remembering
+    return cached_open
 
 
 def warm_up() -> None:
-    """Make one entry of each family and grade it: files and late imports are there before the sandbox closes."""
-    builtins.open = io.open = _from_memory(open)
+    """Generate and grade one entry of each family: this loads all files and modules before the sandbox closes."""
+    builtins.open = io.open = _caching_open(open)
     known = {function.__name__: functools.cache(function) for function in (get_data_file_path, read_data_file)}
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith(reasoning_gym.__name__):
