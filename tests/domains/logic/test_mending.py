@@ -6,7 +6,7 @@ from types import FrameType
 import pytest
 
 from redqueen.config import parse_config
-from redqueen.domains.logic.checking import held_to
+from redqueen.domains.logic.checking import repair
 from redqueen.domains.logic.deduction import solve
 from redqueen.domains.logic.language import read_puzzle
 from redqueen.domains.prompt_format import choose_format
@@ -14,13 +14,13 @@ from redqueen.errors import UserError
 
 
 def test_a_clue_that_is_false_of_the_assignment_is_struck():
-    assert held_to("A = 1, B = 2, C = 3", "order A B C\nA < B\nC < B\nB < C") == "order A B C\nA < B\nB < C"
+    assert repair("A = 1, B = 2, C = 3", "order A B C\nA < B\nC < B\nB < C") == "order A B C\nA < B\nB < C"
 
 
 def test_a_name_that_stays_open_is_told():
-    assert held_to("x = 3, y = 4", "number x y, 1 9\nx * y = 12") == "number x y, 1 9\nx * y = 12\nx = 3"
+    assert repair("x = 3, y = 4", "number x y, 1 9\nx * y = 12") == "number x y, 1 9\nx * y = 12\nx = 3"
     for plan, said in (("A = 1, B = 0", "A: A"), ("A = 0, B = 1", "A: not B"), ("A = 1, B = 1", "B: B or not A")):
-        mended = read_puzzle(held_to(plan, f"knights A B\n{said}"))
+        mended = read_puzzle(repair(plan, f"knights A B\n{said}"))
         (solution,) = solve(mended).solutions
         assert ", ".join(f"{name} = {value}" for name, value in zip("AB", solution, strict=True)) == plan
 
@@ -36,7 +36,7 @@ def test_what_needs_more_than_that_is_left_as_it_is():
         ("", "order A B C\nA < B"),
         ("A = 1, B = 2", "no puzzle"),
     ):
-        assert held_to(plan, text) == text
+        assert repair(plan, text) == text
 
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXY"
@@ -68,7 +68,7 @@ def test_a_laborious_proposal_is_held_to_its_plan_in_bounded_work(name: str) -> 
     plan = ", ".join(f"{name} = {place}" for name, place in zip(names, places, strict=True))
     sys.setprofile(count)
     try:
-        held_to(plan, LABORIOUS[name])
+        repair(plan, LABORIOUS[name])
     finally:
         sys.setprofile(None)
     assert calls < MOST_CALLS

@@ -2,7 +2,7 @@
 
 Other bases use ``prompts_fewshot.py`` (examples) or, as chat models from a billion parameters, ``prompts_chat.py``.
 Mathematics and puzzles have such files in ``domains/maths`` and ``domains/logic``. A mark NAME is the token
-``<|name|>``, such as ``<|new_o|>``; prompts have no other text. A message longer than ``frames.hint`` allows is omitted.
+``<|name|>``, such as ``<|new_o|>``; prompts have no other text. A message too long for ``frames.hint`` is omitted.
 
 ::
 

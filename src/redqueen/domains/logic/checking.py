@@ -1,4 +1,4 @@
-"""From a proposal to a puzzle with a computed solution, and the grading of assignments."""
+"""Turn a proposal into a puzzle with a computed solution; grade assignments."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from redqueen_sandbox.pool import Jobs
 from redqueen_sandbox.programs import Rules, call_job, run_once
 
 KILL_CPU_MS, ACCEPT_CPU_MS = 2_000, 1_000
-"""CPU time after which the solver is killed, and within which it must have ended for a task (ours): two bounds, so that
-no puzzle is a task once and too slow the next time."""
+"""CPU time after which the solver is killed, and CPU time up to which a puzzle is accepted as a task (ours). The second
+is lower, so that no puzzle is accepted once and too slow the next time."""
 MAX_ANSWER_CHARS = 450
-"""A longer answer is not read (ours): twenty-five names of eight letters with numbers of four digits fit."""
-MAX_TOLD = 2
-"""Most names with given values (ours): with more, too little of the puzzle would be the teacher's."""
+"""Longer answers are not read (ours). It fits 25 names of eight letters with numbers of four digits."""
+MAX_GIVEN = 2
+"""Maximum number of values that ``repair`` adds as clues (ours); more would replace too much of the puzzle."""
 _PART = re.compile(r"([A-Za-z]{1,8})\s*(?:=|is)\s*([0-9]{1,4}|knight|knave)", re.ASCII)
 _KNIGHTS = {"knight": "1", "knave": "0"}
 
 
 def check_puzzle(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Jobs[Task | Rejection]:
-    """Verify one candidate: our own parser reads it, z3 in the sandbox finds its solution and that there is no other.
+    """Verify one candidate: our own parser reads it, z3 in the sandbox finds its solution and shows that it is unique.
 
-    The solution is put into the clues once more here, by code that shares nothing with the solver.
+    The clues are then evaluated for the solution here, by code that is independent of z3.
     """
     try:
         text = write_puzzle(read_puzzle(candidate.code))
-        read_puzzle(text)  # the limits hold for a puzzle as it is asked, blanks and all
+        read_puzzle(text)  # the limits apply to the puzzle as it is shown
     except PuzzleError as error:
         return Rejection(candidate, "syntax", str(error))
     run = yield from run_once(call_job("redqueen.domains.logic.smt", "judge", [text], KILL_CPU_MS, rules))
@@ -45,7 +45,7 @@ def check_puzzle(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Job
 
 
 def is_solution(puzzle: Puzzle, values: dict[str, int]) -> bool:
-    """Return whether an assignment is allowed by the first line and fits all clues."""
+    """Return whether an assignment fits the first line and all clues."""
     names = puzzle.names
     if set(values) != set(names) or not all(puzzle.low <= value <= puzzle.high for value in values.values()):
         return False
@@ -57,42 +57,42 @@ def is_solution(puzzle: Puzzle, values: dict[str, int]) -> bool:
 
 def read_values(answer: str) -> dict[str, int]:
     """Read ``A = 1, B = 2``, in any order. Raises ValueError for anything else, and for a name that occurs twice."""
-    return _values(_said_of(answer))
+    return _values(_read_assignment(answer))
 
 
-def _values(said: dict[str, str]) -> dict[str, int]:
-    return {name: int(_KNIGHTS.get(value, value)) for name, value in said.items()}
+def _values(written: dict[str, str]) -> dict[str, int]:
+    return {name: int(_KNIGHTS.get(value, value)) for name, value in written.items()}
 
 
-def _said_of(answer: str) -> dict[str, str]:
-    """The value of each name as it is written: a number, ``knight`` or ``knave``."""
-    said: dict[str, str] = {}
+def _read_assignment(answer: str) -> dict[str, str]:
+    """Return the value of each name as written: a number, ``knight`` or ``knave``. Raises ValueError."""
+    written: dict[str, str] = {}
     for part in re.split(r"[,;\n]", answer.strip().rstrip(".")):
         found = _PART.fullmatch(part.strip())
-        if found is None or found.group(1) in said:
+        if found is None or found.group(1) in written:
             raise ValueError("A = 1, B = 2 was expected, every name once")
-        said[found.group(1)] = found.group(2)
-    return said
+        written[found.group(1)] = found.group(2)
+    return written
 
 
 def grade_assignment(task: Task, answer: str, rules: Rules) -> Grade:
-    """Grade an assignment: every name once, in any order, each with its value. Bounded text processing, no solver."""
+    """Grade an assignment: every name once, in any order, each with its value. No solver is used."""
     if len(answer) > MAX_ANSWER_CHARS:
         return Grade(False, "too-large", f"longer than {MAX_ANSWER_CHARS} characters")
     try:
-        said = _said_of(answer)
+        written = _read_assignment(answer)
     except ValueError as error:
         return Grade(False, "unparsable", str(error))
-    if not task.code.startswith("knights ") and _KNIGHTS.keys() & set(said.values()):
+    if not task.code.startswith("knights ") and _KNIGHTS.keys() & set(written.values()):
         return Grade(False, "ok", "no person here is a knight or a knave")
-    return Grade(_values(said) == read_values(task.outputs[0]), "ok")
+    return Grade(_values(written) == read_values(task.outputs[0]), "ok")
 
 
-def held_to(plan: str, text: str) -> str:
-    """Return the puzzle corrected by the assignment ``plan`` that its teacher wrote first, or the text as it is.
+def repair(plan: str, text: str) -> str:
+    """Repair a puzzle by ``plan``, the assignment that its teacher wrote first; return ``text`` where that fails.
 
-    Clues that are false of the assignment are dropped. Where other assignments fit the rest too, up to ``MAX_TOLD``
-    names are given. Never raises.
+    Clues that are false for the plan are dropped. If other assignments fit the rest too, up to ``MAX_GIVEN`` values are
+    added as clues. Never raises.
     """
     try:
         puzzle, values = read_puzzle(text), read_values(plan)
@@ -102,24 +102,24 @@ def held_to(plan: str, text: str) -> str:
         return text
     ordered = tuple(values[name] for name in puzzle.names)
     kept = tuple(clue for clue in puzzle.clues if compile_clue(clue)(ordered))
-    mended, work_left = replace(puzzle, clues=kept), MAX_WORK
-    if not kept or not is_solution(mended, values):
+    repaired, work_left = replace(puzzle, clues=kept), MAX_WORK
+    if not kept or not is_solution(repaired, values):
         return text
-    for _ in range(MAX_TOLD + 1):
+    for _ in range(MAX_GIVEN + 1):
         try:
-            solved = solve(mended, work_left)
+            solved = solve(repaired, work_left)
         except TooHardError:
             return text
         found, work_left = solved.solutions, work_left - solved.counts.work
         if len(found) < 2:
-            return write_puzzle(mended)
-        open_name = next(at for at, both in enumerate(zip(*found, strict=True)) if len(set(both)) > 1)
-        mended = replace(mended, clues=(*mended.clues, _told(puzzle, ordered, open_name)))
+            return write_puzzle(repaired)
+        undecided = next(at for at, both in enumerate(zip(*found, strict=True)) if len(set(both)) > 1)
+        repaired = replace(repaired, clues=(*repaired.clues, _value_clue(puzzle, ordered, undecided)))
     return text
 
 
-def _told(puzzle: Puzzle, ordered: tuple[int, ...], at: int) -> Node:
-    """Return the clue that gives one name's value."""
+def _value_clue(puzzle: Puzzle, ordered: tuple[int, ...], at: int) -> Node:
+    """Return a clue that fixes the value of one name."""
     if puzzle.sort != "knights":
         return ("=", ("var", at), ("num", ordered[at]))
     # "We are of the same type" implies that the other is a knight, "of different types" that the other is a knave.

@@ -1,7 +1,7 @@
-"""Solving a puzzle by deduction in bounded work: constraint propagation, then trial values.
+"""Solving a puzzle by deduction with bounded work: constraint propagation, then backtracking search.
 
-The domains of the names shrink by clues (a value stays only where the clue can still be true), by what is all different
-and by places that only one name can take, until nothing changes; then a name is tried. The steps are a trace that a
+Three rules shrink the domains of the names until nothing changes: clues (a value is kept only if the clue can still be
+true), all-different groups, and places that only one name can take. Then a value is tried. The steps are a trace that a
 student can write down, and their counts measure how hard the puzzle is.
 """
 
@@ -15,24 +15,24 @@ from math import prod
 from redqueen.domains.logic.language import Node, Puzzle, write_clue
 
 MAX_COMBINATIONS = 1_200
-"""A clue whose names have more combinations of values left is not asked yet: bounded work a step (ours)."""
+"""A clue is skipped while its names have more combinations of values than this, to bound the work of a step (ours)."""
 MAX_WORK = 2_000_000
-"""Parts of clues and names visited before a puzzle is rejected as too hard, about 0.15 s (ours); the puzzles of the
-frozen suite need a hundredth."""
-_WORK_OF_A_NAME = 4
-"""Of giving a name its values and keeping them, in addition to the parts of the clue."""
+"""Maximum number of visited parts of clues and names, about 0.15 s (ours); beyond it a puzzle is rejected as too hard.
+The puzzles of the frozen suite need a hundredth."""
+_WORK_PER_NAME = 4
+"""Work of assigning and storing one name's value, in addition to the parts of the clue."""
 
 Domains = list[tuple[int, ...]]
 
 
 class TooHardError(Exception):
-    """The puzzle needs more work than is given to any puzzle."""
+    """The puzzle needs more work than the limit."""
 
 
 @dataclass
 class Counts:
-    """How much work a puzzle was: domains that shrank, names tried, tries that failed; and ``work``, which is bounded:
-    parts of clues and names visited.
+    """Counts of a solver's steps: deductions (domains shrank), decisions (values tried), conflicts (failed tries), and
+    ``work``, which is bounded: parts of clues and names visited.
     """
 
     deductions: int = 0
@@ -43,14 +43,14 @@ class Counts:
 
 @dataclass
 class Solved:
-    """The solutions (two at most: none, one, or not only one) and the work of finding them all."""
+    """The solutions, at most two, and the counts of the search."""
 
     solutions: list[tuple[int, ...]]
     counts: Counts
 
 
 def compile_clue(node: Node) -> Callable[[Sequence[int]], int]:
-    """Return a function from the values of all names to the truth of a clue (or the value of a sum)."""
+    """Return a function from the values of all names to the truth of a clue, or to the value of a term."""
     kind = node[0]
     if kind == "num":
         number = node[1]
@@ -87,7 +87,7 @@ _BINARY: dict[str, Callable[..., Callable[[Sequence[int]], int]]] = {
 
 
 def names_in(node: Node) -> list[int]:
-    """Return the positions of the names that a clue mentions, each once, upward."""
+    """Return the positions of the names that a clue mentions, sorted."""
     if node[0] == "num":
         return []
     if node[0] == "var":
@@ -104,7 +104,7 @@ def _num_parts(node: Node) -> int:
 
 @dataclass
 class Solver:
-    """Solves one puzzle. ``lines`` collects the trace when ``is_traced``; beyond ``max_work`` it is given up."""
+    """Solves one puzzle. ``lines`` is the trace if ``is_traced``; beyond ``max_work`` TooHardError is raised."""
 
     puzzle: Puzzle
     is_traced: bool = False
@@ -118,7 +118,7 @@ class Solver:
         self.texts = [write_clue(self.puzzle, clue) for clue in self.puzzle.clues] if self.is_traced else []
         self.spans = self.puzzle.spans()
         places = len(self.puzzle.names) * (len(self.puzzle.values) if self.spans else 1)
-        self.work_of_a_pass = places + sum(len(names) for _, names, _ in self.checks)
+        self.work_per_pass = places + sum(len(names) for _, names, _ in self.checks)
 
     def solve(self, most: int = 2) -> Solved:
         """Find up to ``most`` solutions. Raises TooHardError when they need too much work."""
@@ -137,13 +137,13 @@ class Solver:
         _, at = min(undecided)
         left = list(domains[at][::-1] if self.puzzle.sort == "knights" else domains[at])
         while left:
-            if len(domains[at]) == 1:  # what is left of it is not tried but known
+            if len(domains[at]) == 1:  # the last value is known, not tried
                 self._search(domains, most)
                 return
             value = left.pop(0)
             before = len(self.solutions)
             self.counts.decisions += 1
-            self._say(f"try {self._shown(at, (value,))}")
+            self._trace(f"try {self._shown(at, (value,))}")
             tried = list(domains)
             tried[at] = (value,)
             self._search(tried, most)
@@ -151,21 +151,21 @@ class Solver:
                 return
             domains[at] = tuple(sorted(left))
             if len(self.solutions) == before:
-                self._say("back: " + " ".join(self._shown(i, d) for i, d in enumerate(domains)))
+                self._trace("back: " + " ".join(self._shown(i, d) for i, d in enumerate(domains)))
 
     def _propagate(self, domains: Domains) -> bool:
         """Shrink domains until nothing changes; False when some name is left without a value."""
         used: set[int] = set()
         while True:
-            self._spend(self.work_of_a_pass)
-            step = self._spread(domains, used) or self._ask_clues(domains) or self._only_places(domains)
+            self._spend(self.work_per_pass)
+            step = self._remove_taken(domains, used) or self._apply_clues(domains) or self._only_places(domains)
             if step == "stuck":
                 return False
             if not step:
                 return True
 
-    def _spread(self, domains: Domains, used: set[int]) -> str:
-        """A name that is decided takes its value from the others of its group."""
+    def _remove_taken(self, domains: Domains, used: set[int]) -> str:
+        """All-different: remove the value of a decided name from the others of its group."""
         for start, end in self.spans:
             for at in range(start, end):
                 if len(domains[at]) != 1 or at in used:
@@ -181,7 +181,7 @@ class Solver:
                     return self._apply(domains, self._shown(at, domains[at]) if self.is_traced else "", new)
         return ""
 
-    def _ask_clues(self, domains: Domains) -> str:
+    def _apply_clues(self, domains: Domains) -> str:
         for number, (is_true, names, num_parts) in enumerate(self.checks):
             new = self._revise(domains, is_true, names, num_parts)
             if new:
@@ -194,13 +194,13 @@ class Solver:
         size = prod(len(domains[at]) for at in names)
         if size > MAX_COMBINATIONS:
             return {}
-        self._spend(size * (num_parts + _WORK_OF_A_NAME * len(names)))
+        self._spend(size * (num_parts + _WORK_PER_NAME * len(names)))
         values = [domain[0] for domain in domains]
         kept: list[set[int]] = [set() for _ in names]
         for combination in product(*(domains[at] for at in names)):
             for at, value in zip(names, combination, strict=True):
                 values[at] = value
-            if is_true(values) and self._may_stand(names, combination):
+            if is_true(values) and self._are_distinct(names, combination):
                 for some, value in zip(kept, combination, strict=True):
                     some.add(value)
         return {
@@ -214,8 +214,8 @@ class Solver:
         if self.counts.work > self.max_work:
             raise TooHardError
 
-    def _may_stand(self, names: list[int], combination: tuple[int, ...]) -> bool:
-        """Return whether the values of names of one group differ."""
+    def _are_distinct(self, names: list[int], combination: tuple[int, ...]) -> bool:
+        """Return whether names of one all-different group have distinct values."""
         for start, end in self.spans:
             values = [value for at, value in zip(names, combination, strict=True) if start <= at < end]
             if len(set(values)) < len(values):
@@ -223,7 +223,7 @@ class Solver:
         return True
 
     def _only_places(self, domains: Domains) -> str:
-        """A place of an order that only one name of the group can take is its place."""
+        """Assign a place that only one name of a group can take to that name."""
         for start, end in self.spans:
             for value in self.puzzle.values:
                 takers = [at for at in range(start, end) if value in domains[at]]
@@ -237,7 +237,7 @@ class Solver:
         if not stuck:
             for at, domain in new.items():
                 domains[at] = domain
-        self._say(f"{why}: " + ("no" if stuck else " ".join(self._shown(at, new[at]) for at in sorted(new))))
+        self._trace(f"{why}: " + ("no" if stuck else " ".join(self._shown(at, new[at]) for at in sorted(new))))
         return "stuck" if stuck else "changed"
 
     def _shown(self, at: int, domain: tuple[int, ...]) -> str:
@@ -246,18 +246,18 @@ class Solver:
         between = "" if self.puzzle.high < 10 else "/"
         return self.puzzle.names[at] + between.join(map(str, domain))
 
-    def _say(self, line: str) -> None:
+    def _trace(self, line: str) -> None:
         if self.is_traced:
             self.lines.append(line)
 
 
 def solve(puzzle: Puzzle, max_work: int = MAX_WORK) -> Solved:
-    """Return the solutions of a puzzle, two at most, and the work. Raises TooHardError beyond ``max_work``."""
+    """Return at most two solutions of a puzzle, and the counts. Raises TooHardError beyond ``max_work``."""
     return Solver(puzzle, max_work=max_work).solve()
 
 
 def trace(puzzle: Puzzle) -> str:
-    """Return the steps to the first solution, one a line."""
+    """Return the steps to the first solution, one per line."""
     solver = Solver(puzzle, is_traced=True)
     solver.solve(most=1)
     return "\n".join(solver.lines)

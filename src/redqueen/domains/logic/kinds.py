@@ -47,7 +47,7 @@ def refuse(config: Config, format_name: str, num_proposals: Mapping[str, int]) -
 def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
     """Read a task's plain fields: ``code``, the puzzle, and ``output``, the assignment that fits it.
 
-    Raises ValueError for one that is damaged.
+    Raises ValueError for a damaged field.
     """
     task = task_with_truth(name, kind, fields)
     if not is_solution(read_puzzle(task.code), read_values(task.outputs[0])):

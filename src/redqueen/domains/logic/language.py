@@ -1,4 +1,4 @@
-"""The language of the puzzles: what is sought in the first line, and one clue in each line below it.
+"""The language of the puzzles: the first line names the unknowns, each further line is a clue.
 
 ::
 
@@ -12,7 +12,7 @@
     A = 1 or not (B > 2 and C != A)
     A: B and not C         a statement of A (knights only); a name alone means that it is a knight
 
-A text is read by the descent below and by nothing else: what a model wrote is never evaluated.
+Only the recursive descent parser below reads a text: text that a model wrote is never evaluated.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import re
 from dataclasses import dataclass
 
 MAX_CHARS, MAX_NAMES, MAX_CLUES, MAX_NUMBER, MAX_RANGE, MAX_DEPTH = 2_000, 25, 24, 9_999, 100, 12
-"""Longest text, most names, most clues, largest number that may be written, widest range, deepest nesting (ours)."""
+"""Limits (ours): characters, names, clues, largest written number, numbers in a range, depth of nesting."""
 MAX_SIGNS = 160
-"""Words and signs of one clue (ours): a chain such as A + B + ... is as deep a tree as it is long, and a program that
-visits a puzzle later may have less stack left than the check had."""
+"""Limit of words and signs in one clue (ours): a chain such as A + B + ... is a tree as deep as the chain is long, and
+later functions may have less stack left than the check had."""
 
 Node = tuple  # ("num", 3), ("var", 0), ("abs", e), ("+", e, e) ..., ("<", e, e) ..., ("not", f), ("says", 0, f)
 RELATIONS = ("=", "!=", "<", ">", "<=", ">=")
@@ -41,7 +41,7 @@ class PuzzleError(ValueError):
 
 @dataclass(frozen=True)
 class Puzzle:
-    """What is sought, and the clues. ``groups``: the names, those of one group all different when it is an order."""
+    """The unknowns and the clues. ``groups``: the names; in an order, names of one group have different values."""
 
     sort: str
     groups: tuple[tuple[str, ...], ...]
@@ -108,7 +108,7 @@ def _read_first_line(line: str) -> tuple[str, tuple[tuple[str, ...], ...], int, 
 
 
 class _Reader:
-    """Descends through one clue."""
+    """Recursive descent parser of one clue."""
 
     def __init__(self, line: str, names: list[str], sort: str) -> None:
         self.names, self.sort = names, sort
@@ -224,16 +224,16 @@ class _Reader:
         return self.names.index(token)
 
 
-_LEVEL = {"or": 1, "and": 2, "not": 3, **dict.fromkeys(RELATIONS, 4), "+": 5, "-": 5, "*": 6, "%": 6}
+_PRECEDENCE = {"or": 1, "and": 2, "not": 3, **dict.fromkeys(RELATIONS, 4), "+": 5, "-": 5, "*": 6, "%": 6}
 
 
 def write_puzzle(puzzle: Puzzle) -> str:
-    """Return the text of a puzzle in the one way of writing it that tasks have."""
+    """Return the text of a puzzle in the normal layout of tasks."""
     return "\n".join((first_line(puzzle), *(write_clue(puzzle, clue) for clue in puzzle.clues)))
 
 
 def first_line(puzzle: Puzzle) -> str:
-    """Return the line that names what is sought."""
+    """Return the first line, which names the unknowns."""
     names = ", ".join(" ".join(group) for group in puzzle.groups)
     return f"{puzzle.sort} {names}" + (f", {puzzle.low} {puzzle.high}" if puzzle.sort == "number" else "")
 
@@ -253,7 +253,7 @@ def write_clue(puzzle: Puzzle, node: Node, above: int = 0) -> str:
             return f"not {write_clue(puzzle, node[1], 4)}"
     if _is_knight(puzzle, node):
         return puzzle.names[node[1][1]]
-    level = _LEVEL[node[0]]
+    level = _PRECEDENCE[node[0]]
     text = f"{write_clue(puzzle, node[1], level)} {node[0]} {write_clue(puzzle, node[2], level + 1)}"
     return f"({text})" if level < above and level < 5 else text
 

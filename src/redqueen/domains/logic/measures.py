@@ -1,4 +1,4 @@
-"""How hard a puzzle is, by the solver's counts; its sort and size; and one text for equal puzzles."""
+"""Measures of a puzzle: the solver's counts, its class and size, and a normal form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SYMMETRIC = {"=", "!=", "+", "*", "and", "or"}
 
 @lru_cache(maxsize=4096)
 def effort(text: str) -> Counts:
-    """Return the work of solving a puzzle by deduction; of one that is too hard for that, the work until given up."""
+    """Return the counts of solving a puzzle by deduction; for a too hard puzzle, those until the solver stopped."""
     solver = Solver(read_puzzle(text))
     try:
         solver.solve()
@@ -29,7 +29,7 @@ def effort(text: str) -> Counts:
 
 
 def measure(task: Task) -> dict[str, float]:
-    """Return the solver's counts, and how much there is to read."""
+    """Return the numbers of clues and names, and the solver's counts."""
     puzzle, counts = read_puzzle(task.code), effort(task.code)
     return {
         "clues": float(len(puzzle.clues)),
@@ -41,14 +41,14 @@ def measure(task: Task) -> dict[str, float]:
 
 
 def sort_of(task: Task) -> str:
-    """Return the sort of a puzzle: ``logic_puzzle order distance+sum``."""
+    """Return the class of a puzzle, for example ``logic_puzzle order distance+sum``."""
     puzzle = read_puzzle(task.code)
     found = {_FEATURES[kind] for clue in puzzle.clues for kind in _kinds_in(clue) if kind in _FEATURES}
     return f"{task.kind} {_shape(puzzle)} {'+'.join(sorted(found)) or 'plain'}"
 
 
 def size_of(task: Task) -> str:
-    """Return what makes a puzzle long: its names, and its clues in steps of two."""
+    """Return the size of a puzzle: its number of names, and of clues in steps of two."""
     puzzle = read_puzzle(task.code)
     return f"{task.kind} names {len(puzzle.names)} clues {(len(puzzle.clues) + 1) // 2}"
 
@@ -74,10 +74,10 @@ def _kinds_in(node: Node) -> set[str]:
 def normal_form(puzzle: Puzzle) -> str:
     """Return one text for puzzles that are equal up to names and the order of clues.
 
-    Names are coloured by the clues that they appear in, for two rounds, and renamed in the order of the colours. Names
-    with equal colours keep the order of the first line, so two writings of a very symmetric puzzle may differ.
+    Names are coloured by the clues that they appear in, for two rounds (colour refinement), and renamed in the order of
+    the colours. Names with equal colours keep the order of the first line, so equal symmetric puzzles may differ.
     """
-    clues = [_upright(clue) for clue in puzzle.clues]
+    clues = [_oriented(clue) for clue in puzzle.clues]
     num = len(puzzle.names)
     colours = ["0"] * num
     for _ in range(_ROUNDS):
@@ -95,17 +95,17 @@ def normal_form(puzzle: Puzzle) -> str:
     place = {at: new for new, at in enumerate(order)}
     names = tuple(tuple(f"v{i}" for i in range(start, start + width)) for start in range(0, num, width))
     renamed = Puzzle(puzzle.sort, names, puzzle.low, puzzle.high, ())
-    texts = sorted(write_clue(renamed, _sorted(_placed(clue, place))) for clue in clues)
+    texts = sorted(write_clue(renamed, _sorted(_renumbered(clue, place))) for clue in clues)
     return "\n".join((first_line(renamed), *texts))
 
 
-def _upright(node: Node) -> Node:
+def _oriented(node: Node) -> Node:
     """Write > as < and >= as <=, with the sides swapped."""
     if node[0] in ("num", "var"):
         return node
     if node[0] == "says":
-        return ("says", node[1], _upright(node[2]))
-    parts = [_upright(part) for part in node[1:]]
+        return ("says", node[1], _oriented(node[2]))
+    parts = [_oriented(part) for part in node[1:]]
     return (_SWAPPED[node[0]], *parts[::-1]) if node[0] in _SWAPPED else (node[0], *parts)
 
 
@@ -118,7 +118,7 @@ def _mentions(node: Node, at: int) -> bool:
 
 
 def _coloured(node: Node, colours: list[str], own: int) -> str:
-    """Return a clue with each name as its colour, and the name in question as itself."""
+    """Return a clue with each name replaced by its colour, and the name ``own`` by "me"."""
     if node[0] == "num":
         return str(node[1])
     if node[0] == "var":
@@ -129,16 +129,16 @@ def _coloured(node: Node, colours: list[str], own: int) -> str:
     return f"({node[0]} {' '.join(sorted(parts) if node[0] in _SYMMETRIC else parts)})"
 
 
-def _placed(node: Node, place: dict[int, int]) -> Node:
+def _renumbered(node: Node, place: dict[int, int]) -> Node:
     if node[0] == "num":
         return node
     if node[0] in ("var", "says"):
-        return (node[0], place[node[1]], *(_placed(part, place) for part in node[2:]))
-    return (node[0], *(_placed(part, place) for part in node[1:]))
+        return (node[0], place[node[1]], *(_renumbered(part, place) for part in node[2:]))
+    return (node[0], *(_renumbered(part, place) for part in node[1:]))
 
 
 def _sorted(node: Node) -> Node:
-    """Put the two sides of what is symmetric in one order."""
+    """Sort the two sides of symmetric operators."""
     if node[0] in ("num", "var"):
         return node
     if node[0] == "says":

@@ -5,8 +5,8 @@
     solve      BOS puzzle ASK logic_puzzle OUT                        ->  [THINK steps /THINK] A = 2, B = 1 EOS
     propose    BOS REF assignment IN puzzle ... NEW logic_puzzle OUT  ->  assignment IN puzzle EOS
 
-A teacher writes the assignment that it has in mind first, so that each clue can be true of it, and is held to it (see
-``checking.held_to``); that it is the solution, and the only one, is not taken from the text.
+A teacher first writes the intended assignment, so that each clue can be true for it; the puzzle is repaired to fit it
+(see ``checking.repair``). Whether it is the unique solution is always verified.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from redqueen.config import VerifyConfig
 from redqueen.domains.domain import ParsedProposal, Words
 from redqueen.domains.frames import IN, REF, asked, has_mark, new
-from redqueen.domains.logic.checking import held_to
+from redqueen.domains.logic.checking import repair
 from redqueen.records import Task
 
 KIND = "logic_puzzle"
@@ -36,13 +36,13 @@ def _solve(task: Task) -> str:
 
 
 def _read_proposal(text: str, given: Task | None, terms: VerifyConfig) -> ParsedProposal:
-    """Read the text after the last IN, the puzzle, and check it against the assignment before it, if there is one."""
+    """Read the puzzle after the last IN, and repair it by the assignment before, if there is one."""
     plan, _, puzzle = text.rpartition(IN)
     if has_mark(plan) or has_mark(puzzle):
         return ParsedProposal(error="a mark where text should be")
     if not puzzle.strip():
         return ParsedProposal(error="no puzzle")
-    return ParsedProposal(code=held_to(plan.strip(), puzzle.strip()))
+    return ParsedProposal(code=repair(plan.strip(), puzzle.strip()))
 
 
 WORDS = Words(_propose, _solve, _read_proposal, str.strip)

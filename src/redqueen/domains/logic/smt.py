@@ -1,7 +1,7 @@
-"""The truth of a puzzle by z3, which runs in the sandbox: its one solution, or the reason for its rejection.
+"""Solving a puzzle by z3, in the sandbox: its unique solution, or the reason for its rejection.
 
-Names are bit vectors wide enough for every number that a clue can reach, so each question is decided and no arithmetic
-wraps around. z3 is bounded by its own count of work, which is the same on every machine, before any clock is asked.
+Names are bit vectors wide enough for every number that a clue can reach, so every query is decidable and no arithmetic
+overflows. z3 is bounded by its own count of work, which is the same on every machine, rather than by time.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import z3
 from redqueen.domains.logic.language import Node, Puzzle, read_puzzle, write_answer, write_puzzle
 
 MAX_WORK = 3_000_000
-"""z3's resource limit for one question (ours): about half a second."""
+"""z3's resource limit for one query (ours): about half a second."""
 MAX_BITS = 40
-"""Widest numbers (ours): a dozen names of three digits multiplied with each other make no sensible puzzle."""
-_HOLDS: dict[str, Callable[[Any, Any], Any]] = {
+"""Maximum width of numbers in bits (ours): products of a dozen names of three digits are not sensible puzzles."""
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
@@ -38,7 +38,7 @@ class _Refused(Exception):
 
 
 def judge(text: str, max_work: int = MAX_WORK) -> tuple[str, str, str]:
-    """Return ``("ok", puzzle, answer)`` of a text that ``read_puzzle`` reads, or a verdict, its reason and ""."""
+    """Return ``("ok", puzzle, answer)`` for a text that ``read_puzzle`` can read, or a verdict, its reason and ""."""
     puzzle = read_puzzle(text)
     try:
         model = _Model(puzzle, max_work)
@@ -49,7 +49,7 @@ def judge(text: str, max_work: int = MAX_WORK) -> tuple[str, str, str]:
 
 
 class _Model:
-    """A puzzle as constraints."""
+    """A puzzle as constraints of z3."""
 
     def __init__(self, puzzle: Puzzle, max_work: int) -> None:
         reach = max(puzzle.high, *(_reach(clue, puzzle.high) for clue in puzzle.clues))
@@ -59,16 +59,16 @@ class _Model:
         self.names = [z3.BitVec(f"v{at}", self.bits) for at in range(len(puzzle.names))]
         self.solver = z3.SolverFor("QF_FD")
         self.solver.set("rlimit", max_work)
-        self.solver.set("ctrl_c", False)  # a handler of signals is what the sandbox refuses
+        self.solver.set("ctrl_c", False)  # the sandbox forbids signal handlers
         for name in self.names:
             self.solver.add(name >= puzzle.low, name <= puzzle.high)
         for start, end in puzzle.spans():
             self.solver.add(z3.Distinct(*self.names[start:end]))
         for clue in puzzle.clues:
-            self.solver.add(self._placed(clue))
+            self.solver.add(self._constraint(clue))
 
     def one_solution(self) -> tuple[int, ...]:
-        """Return the only solution; raises with a verdict when there is none or another one."""
+        """Return the unique solution. Raises _Refused when there is none or more than one."""
         if not self._is_possible():
             raise _Refused("contradictory", "no assignment fits all clues")
         found = self.solver.model()
@@ -84,24 +84,24 @@ class _Model:
             raise _Refused("timeout", "the solver gave up")
         return bool(answer == z3.sat)
 
-    def _placed(self, node: Node) -> Any:
+    def _constraint(self, node: Node) -> Any:
         kind = node[0]
         if kind == "num":
             return z3.BitVecVal(node[1], self.bits)
         if kind == "var":
             return self.names[node[1]]
         if kind == "says":
-            return (self.names[node[1]] == 1) == self._placed(node[2])
+            return (self.names[node[1]] == 1) == self._constraint(node[2])
         if kind == "not":
-            return z3.Not(self._placed(node[1]))
-        left = self._placed(node[1])
+            return z3.Not(self._constraint(node[1]))
+        left = self._constraint(node[1])
         if kind == "abs":
             return z3.If(left < 0, -left, left)
-        return _HOLDS[kind](left, self._placed(node[2]))
+        return _OPERATORS[kind](left, self._constraint(node[2]))
 
 
 def _reach(node: Node, high: int) -> int:
-    """Return a bound of the absolute value of any number within a clue."""
+    """Return an upper bound of the absolute values of all numbers in a clue."""
     if node[0] == "num":
         return int(node[1])
     if node[0] == "var":
@@ -113,7 +113,7 @@ def _reach(node: Node, high: int) -> int:
 
 
 def _warm_up() -> None:
-    """Solve one puzzle of each sort, and give one up, so that all is loaded before the sandbox closes."""
+    """Solve one puzzle of each sort, and exceed the limit once, so that all is loaded before the sandbox closes."""
     for text in (
         "order A B\nA < B",
         "number x y, 1 9\nx * y = 9\nx % 2 = 1\n|x - y| = 0",

@@ -1,22 +1,23 @@
-"""Whether a word problem's text says what its formal twin says, as far as rules can tell. The rules:
+"""Rules that compare a word problem's text with its formal twin, the statement that defines the right answer.
 
 1. The text is one question: plain prose of printable characters, at most ``MAX_TEXT_CHARS`` long, with one question
    mark, at its end. It holds no formula: no sign of arithmetic, and no digits inside a word.
-2. Its numbers are the twin's. Digits and number words count, each as often as it stands there. The twin alone may have
-   0 and 1 (the start of a range, the member before) and what ``_IMPLIED`` words stand for (2 for "twice", 7 for
-   "week"); the text alone may have "one", and number words that count what is asked about ("the sum of two numbers").
-3. An operation that the text names ("product", "remainder", "gives away") stands in the twin: ``_CUES``. What is used
-   up ("eats") is taken away too, unless the question is for it ("How much does it eat?") or for what there was before.
-4. Where the question asks for the larger or the smaller number, or of several the largest or the smallest, and the twin
-   asks for one of its unknowns, that one is so in the solution (``asked.wanted_unknown``).
-5. An operation of the twin that is not plain arithmetic is named by the text; and where the twin is arithmetic alone,
-   so are its differences, products and quotients: ``_MUST_BE_NAMED``.
-6. What the question counts ("How many pens ...", "the number of pens") comes out as a whole number from 0 on; litres,
-   euros and what else is measured may be parts of one, so may means ("How many pages does he read per day?"), and
-   degrees may be less than none (``asked.miscounted``).
+2. Its numbers are the twin's, with equal multiplicity; digits and number words count. Only the twin may have 0 and 1
+   (the start of a range, the previous member) and numbers that ``_IMPLIED`` words mean (2 for "twice", 7 for "week").
+   Only the text may have "one", and number words that count the unknowns ("the sum of two numbers").
+3. An operation that the text names ("product", "remainder", "gives away") occurs in the twin: ``_CUES``. Things that
+   are used up ("eats") are also subtracted, unless the question asks for their number ("How much does it eat?") or for
+   the number before.
+4. If the question asks for the larger, smaller, largest or smallest number, and the twin asks for one of its unknowns,
+   that unknown is the largest or smallest in the solution (``wanted_unknown``).
+5. The text names those operations of the twin that are in ``_MUST_BE_NAMED``. If the twin has only + - * / and no
+   conditions, the text also names differences, products and quotients: ``_PLAIN_MUST_BE_NAMED``.
+6. The answer to a counting question ("How many pens ...", "the number of pens") is a whole number of at least 0. Only
+   measured quantities (litres, euros) and means ("How many pages does he read per day?") may be fractions, and only
+   degrees may be negative (``miscounted``).
 
-A text that breaks one is refused. What the rules cannot see does no harm: the twin is what is computed and counts, so a
-misleading text is hard for every student, and earns its teacher nothing once nobody solves it.
+A text that breaks a rule is refused. Errors that the rules miss do no harm: the twin's answer counts, so a misleading
+text is hard for every student, and a task that no student solves gives its teacher no reward.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ _ASKS_HOW_MUCH_OF_IT = (
     r"(?:at|in) (?:first|the beginning)|to begin with|originally|before"
 )
 _ASKS_FOR_THE_REST = r"left|remain\w*|now|still|rest"
-"""What is used up is taken away, but not where the question is for how much that was, or for what there was before."""
+"""Words of questions for the used-up amount or the amount before; with these, ``_USED_UP`` needs no subtraction."""
 _DIVIDES = r"shar(?:es?|ed)|splits?|divid(?:es?|ed)|quotient|equally|evenly|halves|halved"
 _TIMES = r"product|multipl(?:y|ies|ied)|times as|twice|thrice|doubles?d?|triples?d?"
 _CUES: tuple[tuple[str, frozenset[str]], ...] = (
@@ -87,7 +88,7 @@ _CUES: tuple[tuple[str, frozenset[str]], ...] = (
     (r"square root", frozenset({"sqrt", "^"})),
     (r"factorial", frozenset({"fact", "prod"})),
 )
-"""What a text names, and the operations of which the twin must have one then."""
+"""Words of a text, and the operations of which the twin must then have at least one."""
 _MUST_BE_NAMED: dict[str, str] = {
     "gcd": r"common|as many (?:\S+ )?as possible|largest|greatest|longest|biggest|equal",
     "lcm": r"common|again|multiple|at the same time|smallest|least|fewest|next time",
@@ -120,7 +121,7 @@ _PLAIN_MUST_BE_NAMED: dict[str, str] = {
 
 
 def disagreement(text: str, statement: Node) -> str:
-    """Return why the text does not say what the statement says, or ""."""
+    """Return the reason why the text and the statement disagree, or ""."""
     text = text.strip()
     words = plain(text)
     if why := _no_question(text):
@@ -167,7 +168,7 @@ def _no_question(text: str) -> str:
 
 
 def _numbers_in(words: str) -> Iterator[float]:
-    """The numbers of a text in small letters; one stands for itself and for nothing."""
+    """Yield the numbers of a lower-case text; the word "one" is ignored, because it may be a pronoun."""
     words = _COUNTS_THE_ASKED.sub(" ", words)
     for found in _NUMBER.finditer(words):
         yield float(found[0].replace(",", ""))
@@ -189,7 +190,7 @@ def _numbers_of(node: Any) -> Iterator[float]:
 
 
 def _operations_of(node: Any) -> Iterator[str]:
-    """Signs and functions of a statement, without the ``n - 1`` by which a sequence or a range looks back."""
+    """Yield signs and functions of a statement, without + and - in indices such as ``n - 1`` and in ranges."""
     match node:
         case ("call", name, *arguments) if len(name) == 1:
             for part in arguments:
@@ -249,7 +250,7 @@ _MEASURES = (
     r"mg|l|ml|h|min|teaspoons|tablespoons|(?:cups|glasses|spoons) of|dozens?|times (?:as|more|less|\w+er)"
 )
 _IS_MEASURED = re.compile(rf"^ (?:{_MEASURES})(?![\w-])")
-"""Plurals alone: in "dollar bills" the unit says of what kind the bills are."""
+"""Only plurals: in "dollar bills" the unit is an adjective."""
 _TIME = r"second|minute|hour|day|week|month|year"
 _IS_MEAN = re.compile(
     rf"(?<!\w)(?:average|mean|per|(?<!after )(?<!of )(?<!for )(?<!within )(?:each|every|an|a|one) (?:{_TIME}))(?!\w)"
@@ -257,13 +258,13 @@ _IS_MEAN = re.compile(
 
 
 def plain(text: str) -> str:
-    """Return the text in small letters with single spaces, without quotes and brackets, and with "percent" written out:
-    what the rules read."""
+    """Return the text as the rules read it: in lower case with single spaces, without quotes and brackets, and with
+    "percent" written out."""
     return _SPACE.sub(" ", _APART.sub(" ", text.casefold().replace("%", " percent "))).strip()
 
 
 def question(text: str) -> str:
-    """Return the sentence of the text that asks, as ``plain`` writes it."""
+    """Return the sentence of the text that asks the question, as ``plain`` writes it."""
     sentences: list[str] = []
     for part in _BREAK.split(plain(text)):
         if sentences and _ENDS.search(sentences[-1]):
@@ -275,18 +276,18 @@ def question(text: str) -> str:
 
 
 def wanted_unknown(text: str) -> str:
-    """Return ``most`` or ``least`` where the question is for the larger or the smaller of several numbers, else "".
+    """Return ``most`` or ``least`` if the question asks for the largest or the smallest of several numbers, else "".
 
-    What stands right behind the question word counts: "How many pens has the older one?" asks for pens.
+    The words directly after the question word decide: "How many pens has the older one?" asks for pens.
     """
     asked = [*_EXTREME.finditer(question(text))]
     return str(asked[-1].lastgroup) if asked else ""
 
 
 def miscounted(text: str, answer: str, is_negative: bool = False) -> str:
-    """Return why the question cannot have ``answer``, a number as the solver writes it, or "".
+    """Return the reason why ``answer``, a number as the solver writes it, cannot answer the question, or "".
 
-    ``is_negative`` says so of a number that the solver writes with roots.
+    ``is_negative``: whether an answer with roots is negative.
     """
     counted = _COUNTS.search(question(text))
     if not counted:

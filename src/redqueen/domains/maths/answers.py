@@ -1,8 +1,8 @@
-"""What an answer in mathematics states, as far as its text alone decides. Nothing is computed by a library here.
+"""Grading of answers in mathematics by their text. This module uses no library that computes with the texts.
 
-An answer states a value. A sum still to be done, an equation between numbers or two values at once state something
-else, though a library that evaluates them may arrive at the gold answer's value. So a number has one grammar
-(``number``), and of other values an answer may hold what the gold answer holds and a few harmless signs.
+An answer must state a value. An uncomputed sum, an equation between numbers or two values at once are not a value,
+although a library that evaluates them may obtain the gold answer's value. Numbers therefore have a grammar, ``number``.
+Other values may contain only symbols and words that the gold answer contains, and a few harmless ones.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from redqueen_sandbox.pool import Jobs
 from redqueen_sandbox.programs import CALL_MEMORY_BYTES, Rules, call_job, run_once
 
 MAX_NUMBER_CHARS = 250
-"""No longer text is a number (ours)."""
+"""A longer text is not a number (ours)."""
 MAX_ANSWER_CHARS, COMPARE_CPU_MS, LEAST_CPU_MS = 300, 3_000, 50
-"""The longest answer that is looked at, and the CPU time of one comparison (ours)."""
+"""Maximum length of an answer; CPU time limit of one comparison by default, and its minimum for tasks (ours)."""
 _PLAIN = re.compile(r"-?[0-9]{1,80}(?:\.[0-9]{1,80}|/[1-9][0-9]{0,79})?", re.ASCII)
 _DIGITS = r"(?:[0-9]{1,80}(?:\.[0-9]{0,80})?|\.[0-9]{1,80})"
 _TEN = r"[eE]\{?([-+]?[0-9]{1,3})\}?| ?(?:\\times|\\cdot|\*|x|\\text\{ x \}) ?\{?10\}? ?\^ ?[{(]?([-+]?[0-9]{1,3})[)}]?"
@@ -52,7 +52,7 @@ _OF_NO_UNIT = re.compile(
     r")\b",
     re.IGNORECASE,
 )
-"""Words beside a number that change it, take it back, or are a number themselves."""
+"""Words next to a number that change it, negate the answer, or are numbers themselves."""
 _SCALES = {"dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _SCALES |= {"k": 10**3, "M": 10**6}
 _SI = "m meter metre|g gram|l liter litre|mol mole|s second sec|W watt|J joule|N newton|Hz hertz|V volt|Pa pascal"
@@ -69,14 +69,14 @@ _UNITS = {name: names.split()[0] for names in _OTHERS.split("|") for name in nam
     for symbol, *names in map(str.split, _SI.split("|"))
     for spelled in (prefix.split(" ")[0] + symbol, *(prefix.split(" ")[1] + name for name in names))
 }
-"""Units that are told from each other, by their names; whatever else is counted may have any name."""
+"""Units that are distinguished, by their names; other counted things may have any name."""
 _ALL_TEXT = re.compile(r"\s*\\(?:text(?:bf|rm|it)?|mbox|mathrm)\s*\{[^{}]*\}\s*|[A-Za-z]{3,}[A-Za-z ]*")
 _CHOICE = re.compile(r"(?:\\text\{)?\(([A-Z])\)(?!.*\([A-Z]\))(?:[ }]+(-?(?:[.\w]|\\(?:frac|sqrt|pi|te)).*)|[ }]*)$")
 _SENTENCE = re.compile(
     r"(?:.*[.!?:]\s+)?((?:[A-Za-z][A-Za-z',]* )+)((?:\$[^$]+\$|\\\(.+\\\)|[$€£]?-?[0-9][0-9,.]*%?)(?: [a-z]+)*)[.!]?",
     re.DOTALL,
 )
-"""The last sentence of an answer without a mark, which holds one value: before it words alone stand."""
+"""An answer in prose whose last sentence is words followed by one value."""
 _COUNTED = re.compile(r"[^A-Za-z\\]*[0-9] +[A-Za-z]{2}")
 _NAME = (
     r"(?:m?\\angle |\\triangle |\\det |\\?(?:sin|cos|tan) ?(?=[a-z(\\]))?(?:\\text\{[A-Za-z ]*\}|"
@@ -96,18 +96,18 @@ _HARMLESS = {
     "frac", "sqrt", "cdot", "times", "pi", "infty", "cup", "in", "le", "ge", "lt", "gt", "ne", "pm", "mathbb",
     "setminus", "exp", "alpha", "beta", "theta", "lambda",
 }  # fmt: skip
-"""Commands and words that an answer may have though the gold answer does not."""
+"""Commands and words that an answer may have even if the gold answer does not have them."""
 _FAMILIES = [set(names.split()) for names in ("sin cos tan cot sec csc arcsin arccos arctan", "ln log")]
-"""Functions that are written by each other: an answer may have those of a family of which the gold answer has one."""
+"""Functions that express each other: if the gold answer has one of a family, an answer may have all of it."""
 _DOUBTFUL = re.compile(r"[!?'\"|:;&@#`]|[^\x00-\x7f]|\\frac\{d|\.\.\.|\\infty *\]|\[ *-\\infty")
-"""What an answer has only where the gold answer has it too."""
+"""Signs that an answer may have only if the gold answer has them."""
 _A_WORD = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{3,}")
 
 
 def number(text: str) -> Fraction | None:
-    """Return the number that a text states: in digits, with a sign, brackets, a point, a bar, one power or one root.
+    """Return the number that a text states: digits with a sign, brackets, a point, one bar, power or root.
 
-    None: it states something else, or something that must be worked out.
+    None if it states something else, or an expression that must be computed.
     """
     text = text.strip()
     if len(text) > MAX_NUMBER_CHARS:
@@ -137,7 +137,7 @@ def number(text: str) -> Fraction | None:
 
 
 def _atom(text: str) -> Fraction | None:
-    """Return the value of digits with one power, one root or a power of ten."""
+    """Return the value of digits with at most one power, one root or a power of ten; None for other texts."""
     found = _ATOM.fullmatch(text)
     if found is None or text.count("(") != text.count(")") or text.count("{") != text.count("}"):
         return None
@@ -162,8 +162,8 @@ def _whole_root(value: int, degree: int) -> int | None:
 
 
 def _without_unit(text: str, bare: bool = True) -> tuple[str, int, frozenset[tuple[str, int]]] | None:
-    """Split a value from what is counted, or a unit: return it, what a word such as "million" multiplies it by, and the
-    powers of the units. ``bare``: of words that stand outside ``\\text`` as well. None: words that say more.
+    """Split off the unit or the counted thing. Return the value, the factor of words such as "million", and the units
+    with their powers. ``bare``: read words outside ``\\text`` too. None: other words, which may change the value.
     """
     tail = ""
     while (found := _UNIT.search(text)) and (bare or found[1] is not None):
@@ -197,7 +197,7 @@ def _without_unit(text: str, bare: bool = True) -> tuple[str, int, frozenset[tup
 
 
 def _are_other_units(some: frozenset[tuple[str, int]], others: frozenset[tuple[str, int]]) -> bool:
-    """Return whether two values are given in units that differ; degrees may be of Celsius, and dollars per day."""
+    """Return whether two values have different units; a missing one, or one added to degrees or dollars, is ignored."""
     less, more = sorted((some, others), key=len)
     return bool(less) and less != more and not (less < more and less & {("degrees", 1), ("USD", 1)})
 
@@ -206,8 +206,8 @@ def _words(text: str) -> list[str]:
     return re.findall(r"[a-z]+|[0-9]+|[^\s(){}\\,'\"!]", re.sub(r"\\text|\.", "", text).lower())
 
 
-def judged(gold: str, answer: str) -> bool | tuple[str, str]:
-    """Return whether an answer is right, or gold answer and answer as a library is to compare their values."""
+def compare_texts(gold: str, answer: str) -> bool | tuple[str, str]:
+    """Return whether an answer is right, or (gold, answer) in the form in which a library must compare them."""
     if _PLAIN.fullmatch(gold) and _PLAIN.fullmatch(answer):  # nearly all answers to tasks
         return Fraction(gold) == Fraction(answer)
     if (said := _SENTENCE.fullmatch(answer)) and not _OF_NO_UNIT.search(said[1]):
@@ -255,7 +255,7 @@ def judged(gold: str, answer: str) -> bool | tuple[str, str]:
     number_given = number(split[0])
     if number_given is None:
         return False
-    if is_share:  # for a whole number it is rather a sign too many
+    if is_share:  # a percent sign after an integer gold value is an error
         return number_wanted.denominator > 1 and number_given == 100 * number_wanted
     factors = (1, 100) if percents == [True, False] else (1,)
     return any(factor * number_given * split[1] == number_wanted * scale for factor in factors)
@@ -270,7 +270,7 @@ def _without_name(text: str) -> tuple[str, str]:
 
 
 def _last_side(text: str) -> str:
-    """Return what a chain such as ``2+3=5`` ends with, where no number in it is another; any other text as it is."""
+    """Return the last side of a chain such as ``2+3=5`` unless another side is a different number; else the text."""
     *sides, last = text.split("=")
     if re.search("[A-Za-z]", _COMMAND.sub("", "".join(sides))) or {*map(number, sides)} - {None, number(last)}:
         return text
@@ -278,14 +278,14 @@ def _last_side(text: str) -> str:
 
 
 def _equations(text: str) -> dict[str, str]:
-    """Return the values of a list of equations by their names; nothing for any other list."""
+    """Return the values of a list of equations by name; empty for any other list."""
     parts = top_level_parts(text)
     values = {found[1]: part[found.end() :] for part in parts if (found := _NAMED.match(part))}
     return values if len(values) == len(parts) else {}
 
 
 def _comparable(gold: str, answer: str) -> bool | tuple[str, str]:
-    """The same for a value that is not a number in digits, without names and units."""
+    """As ``compare_texts``, for values that are not numbers in digits, without names and units."""
     if gold.replace(" ", "") == answer.replace(" ", ""):
         return True
     is_mixed = "\\text" in answer and "\\text" not in gold
@@ -309,7 +309,7 @@ def _comparable(gold: str, answer: str) -> bool | tuple[str, str]:
 
 
 def grade_number(task: Task, answer: str, rules: Rules) -> Jobs[Grade]:
-    """Grade one answer to a task, in the language or in LaTeX; the gold answer is a number of the language."""
+    """Grade one answer to a task, in the formal language or LaTeX; the gold answer is a number in that language."""
     return grade_value(task.outputs[0], answer, rules, cpu_ms=max(LEAST_CPU_MS, rules.limits.cpu_ms))
 
 
@@ -322,7 +322,7 @@ def grade_value(
     cpu_ms: int = COMPARE_CPU_MS,
     memory_bytes: int = CALL_MEMORY_BYTES,
 ) -> Jobs[Grade]:
-    """Grade one answer: in the judge where the texts decide, as for every number in digits, else in the sandbox.
+    """Grade one answer by its text where possible, as for all numbers in digits, else by values in the sandbox.
 
     ``in_latex``: the gold answer is LaTeX. Numbers are compared exactly: ``0.3333`` is not a third.
     """
@@ -331,7 +331,7 @@ def grade_value(
         return Grade(False, "unparsable", "no answer")
     if len(given) > max_chars:
         return Grade(False, "too-large", f"longer than {max_chars} characters")
-    found = judged(gold if in_latex else gold.replace("sqrt", "\\sqrt"), given)
+    found = compare_texts(gold if in_latex else gold.replace("sqrt", "\\sqrt"), given)
     if isinstance(found, bool):
         return Grade(found, "ok")
     function, texts = ("is_equal", [*found]) if in_latex else ("states", [gold, found[1]])

@@ -1,4 +1,4 @@
-"""From a proposal to a task: the statement is read by our own parser, its truth is computed in the sandbox."""
+"""Turn a proposal into a task: our own parser reads the statement, the sandbox computes its answer."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from redqueen_sandbox.pool import Jobs
 from redqueen_sandbox.programs import Rules, call_job, run_once
 
 KILL_CPU_MS, ACCEPT_CPU_MS = 3_000, 1_500
-"""CPU time after which a solver is killed, and within which it must have ended for a task (ours): apart, so that no
-statement is a task once and too slow the next time."""
+"""CPU time after which the solver is killed, and CPU time up to which a statement is accepted as a task (ours). The
+second is lower, so that no statement is accepted once and too slow the next time."""
 
 
 def check_statement(
@@ -22,7 +22,7 @@ def check_statement(
     """Verify one candidate: a statement, or with ``in_words`` a text with a statement as its formal twin."""
     try:
         code = write(parse(candidate.code))
-        statement = parse(code)  # the limits hold for a statement as it is asked, blanks and all
+        statement = parse(code)  # the limits apply to the statement as it is shown
     except StatementError as error:
         return Rejection(candidate, "syntax", str(error))
     if in_words and (why := disagreement(candidate.message, statement)):
@@ -48,8 +48,8 @@ def check_statement(
 
 
 def _holds_its_answer(statement: Node, task: Task, rules: Rules) -> Jobs[bool]:
-    """Return whether a student who copies what is asked for out of the statement would be right: of ``84/6``, of
-    ``sqrt(8)``, of ``x where x = 7``, or of ``x where x in 7..7``.
+    """Return whether a part of the statement, copied, is a right answer, as for ``84/6``, ``sqrt(8)``,
+    ``x where x = 7`` or ``x where x in 7..7``.
     """
     asked, conditions = statement[1:]
     copies: list[tuple[Node, ...]] = [(asked,)]
@@ -57,7 +57,7 @@ def _holds_its_answer(statement: Node, task: Task, rules: Rules) -> Jobs[bool]:
         if condition[0] == "rel" and asked in condition[2] and set(condition[1]) == {"="}:
             copies += [(side,) for side in condition[2]]
         elif condition[0] == "in" and asked == ("name", condition[1]):
-            copies.append(condition[2:])  # one bound alone may be the answer of a search
+            copies.append(condition[2:])  # both bounds: one alone may be the answer of a search
     for parts in dict.fromkeys(copies):
         for part in parts:
             if free_names(part) or not (yield from grade_number(task, write(part), rules)).correct:
@@ -75,7 +75,7 @@ def _solve(code: str, rules: Rules) -> Jobs[tuple[str, str]]:
 
 
 def _other_extreme(text: str, statement: Node, answer: str, rules: Rules) -> Jobs[str]:
-    """Return why the text asks for another of the unknowns than its twin does, or ""."""
+    """Return the reason if the text asks for another unknown than its twin (see ``wanted_unknown``), else ""."""
     wanted = wanted_unknown(text)
     asked, conditions = statement[1:]
     if not wanted or asked[0] != "name":

@@ -1,4 +1,4 @@
-"""Whether two answers have the same value. Texts of models are parsed here by libraries: in a sandbox."""
+"""Whether two answers have the same value. Libraries parse models' texts here, so this module runs in the sandbox."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from redqueen.domains.maths.language import StatementError, parse
 
 
 def is_equal(gold: str, answer: str) -> bool:
-    """Return whether an answer in LaTeX has the gold answer's value. What the library cannot read is not equal."""
-    with contextlib.suppress(Exception):  # whatever a strange answer makes a library raise, it is not equal
+    """Return whether an answer in LaTeX has the gold answer's value. Text that the library cannot read is not equal."""
+    with contextlib.suppress(Exception):  # an answer on which a library raises is not equal
         return _same(_of_latex(gold), _of_latex(answer))
     return False
 
 
 def states(gold: str, answer: str) -> bool:
-    """Return whether an answer, in LaTeX or in the language, has the value of a gold answer of the language."""
+    """Return whether an answer, in LaTeX or the formal language, has the value of a gold answer in that language."""
     with contextlib.suppress(Exception):
         try:
-            in_words = answer.replace("\\sqrt{", "sqrt(").replace("}", ")")
-            value = Calculator().value(parse(in_words)[1], {})
+            in_language = answer.replace("\\sqrt{", "sqrt(").replace("}", ")")
+            value = Calculator().value(parse(in_language)[1], {})
         except StatementError:
             value = _of_latex(answer)
         return _same(Calculator().value(parse(gold)[1], {}), value)
@@ -36,20 +36,20 @@ def states(gold: str, answer: str) -> bool:
 
 
 def _of_latex(text: str) -> Any:
-    """Return the value of LaTeX. Inequalities are the sets that they describe, and several of them their union."""
+    """Return the value of LaTeX. Inequalities become sets; parts joined by ``\\cup`` become their union."""
     parts = [_as_set(_parsed(part)) for part in text.split("\\cup")]
     sets = [part if isinstance(part, sympy.Set) else sympy.FiniteSet(part) for part in parts]
     return sympy.Union(*sets) if len(sets) > 1 else parts[0]
 
 
 def _parsed(text: str) -> Any:
-    read = NormalizationConfig(malformed_operators=True, nits=True)  # with units it would read 4ab as 4
-    config = [math_verify.LatexExtractionConfig(normalization_config=read)]  # the other one evaluates a text as Python
+    read = NormalizationConfig(malformed_operators=True, nits=True)  # with ``units``, 4ab would be read as 4
+    config = [math_verify.LatexExtractionConfig(normalization_config=read)]  # the other config evaluates Python
     return math_verify.parse(f"\\boxed{{{text}}}", config, parsing_timeout=None)[0]
 
 
 def _as_set(value: Any) -> Any:
-    """Return inequalities of one unknown as a set: several where all hold, or where none can, each of them."""
+    """Return inequalities of one unknown as a set: their intersection, or if that is empty their union."""
     several = value.args if isinstance(value, sympy.FiniteSet) else (value,)
     if not all(isinstance(one, Relational | sympy.And) and len(one.free_symbols) == 1 for one in several) or value.has(
         sympy.Eq
@@ -61,7 +61,7 @@ def _as_set(value: Any) -> Any:
 
 
 def _same(gold: Any, answer: Any) -> bool:
-    """Compare exactly, part by part: the library rounds to six places, and takes tiny numbers for equal."""
+    """Compare exactly, part by part: the library rounds to six decimals and treats tiny numbers as equal."""
     if isinstance(gold, sympy.Interval) and isinstance(answer, sympy.Interval):
         ends = gold.args[2:] == answer.args[2:] and all(map(_same, gold.args[:2], answer.args[:2]))
         return bool(gold == answer or ends)
@@ -87,20 +87,20 @@ def _same(gold: Any, answer: Any) -> bool:
 
 
 def _members(value: Any) -> Sequence[Any]:
-    """Return the values of a list, a tuple, or what may be a pair or an open interval, in order."""
+    """Return the members of a list or tuple in order; an open interval may be a pair, so its ends are returned."""
     if isinstance(value, sympy.Interval):
         return (value.start, value.end) if value.is_open and value.is_Interval else ()
     return getattr(value, "_unsorted_args", value.args) if isinstance(value, sympy.FiniteSet | sympy.Tuple) else ()
 
 
 def _exact(value: Any) -> Any:
-    """Return a value with fractions for its decimals, and the imaginary unit for ``i``."""
+    """Replace decimals by fractions, and the symbol ``i`` by the imaginary unit."""
     exact = {one: sympy.Rational(str(one)) for one in value.atoms(sympy.Float)}
     return value.xreplace(exact | {sympy.Symbol("i", real=real): sympy.I for real in (True, False)})
 
 
 def _warm_up() -> None:
-    """Compare some of each sort, so that all modules are there before the sandbox closes."""
+    """Compare some of each sort, so that all modules are loaded before the sandbox closes."""
     for gold, answer in (
         ("5", "x=5"), ("\\frac{1}{2}", "0.5"), ("\\sqrt{2}", "2^{1/2}"), ("(1,2)", "(2,1)"), ("\\{1,2\\}", "\\{2,1\\}"),
         ("1+\\sqrt{5}", "\\sqrt{5}+1"), ("3", "three"), ("5", "\\text{5 apples}"), ("\\pi", "3.14"), ("50\\%", "0.5"),

@@ -1,7 +1,7 @@
-"""Exact values of expressions, in the sandbox: ints, and whatever else there is (fractions, surds, unknowns) by sympy.
+"""Exact values of expressions, computed in the sandbox: ints, and sympy expressions (fractions, surds, unknowns).
 
-Nothing is rounded. Every operation is paid for from a budget, so that what would take too long is refused with a reason
-before the sandbox's own limits kill it.
+Nothing is rounded. A budget of steps and limits of sizes refuse slow computations with a reason, before the limits of
+the sandbox kill the process.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import sympy
 from redqueen.domains.maths.language import Node, free_names, write
 
 MAX_STEPS, MAX_BITS, MAX_FACTORED, MAX_FACTORIAL, MAX_POWER = 50_000, 2_000, 10**12, 300, 1_000
-"""Operations of one statement, bits of a number on the way, the greatest number that is factored, whose factorial is
-taken, or that stands as an exponent (all ours)."""
+"""Limits (ours): operations of one statement, bits of an intermediate number, largest number that is factored, largest
+argument of a factorial, largest exponent."""
 
 Value = Any
 """An int, or a sympy expression that is not an Integer."""
 Environment = Mapping[str, Any]
-"""The values of names, and functions of one whole number for sequences."""
+"""Names and their values; a sequence is a function of one integer."""
 
 
 class Refused(Exception):
@@ -31,7 +31,7 @@ class Refused(Exception):
 
 
 class Calculator:
-    """Evaluates expressions and conditions from one budget of steps."""
+    """Evaluates expressions and conditions within one budget of steps."""
 
     def __init__(self) -> None:
         self.steps_left = MAX_STEPS
@@ -51,12 +51,12 @@ class Calculator:
             case ("call", name, *arguments):
                 if callable(names.get(name)):
                     return names[name](self.whole(arguments[0], names))
-                return _called(name, [self.value(argument, names) for argument in arguments])
+                return _call_function(name, [self.value(argument, names) for argument in arguments])
             case ("count", binders, conditions):
-                return sum(1 for _ in self.places(binders, names, conditions))
+                return sum(1 for _ in self.assignments(binders, names, conditions))
             case ("sum" | "prod" as word, binders, body):
                 result = int(word == "prod")
-                for inner in self.places(binders, names):
+                for inner in self.assignments(binders, names):
                     result = operate("*" if word == "prod" else "+", result, self.value(body, inner))
                 return result
             case (op, left, right):
@@ -69,15 +69,15 @@ class Calculator:
             raise Refused("too-slow", f"more than {MAX_STEPS} steps")
 
     def whole(self, node: Node, names: Environment) -> int:
-        """Return the value of what must be a whole number."""
+        """Return the value of an expression that must be an integer. Raises Refused for another."""
         return whole(self.value(node, names), write(node))
 
-    def places(
+    def assignments(
         self, binders: tuple[Node, ...], names: Environment, conditions: tuple[Node, ...] = ()
     ) -> Iterator[Environment]:
-        """Go through the values of the names of some ranges, a later range seeing the names before it.
+        """Yield all assignments of integers to the names of ``binders``; a range may use the names before it.
 
-        A condition is looked at as soon as its names have values; places where it does not hold are left out.
+        A condition is checked as soon as its names have values; assignments that break one are skipped.
         """
         if not binders:
             if all(self.holds(condition, names) for condition in conditions):
@@ -93,10 +93,10 @@ class Calculator:
             self._spend()
             inner = {**names, name: at}
             if all(self.holds(condition, inner) for condition in due):
-                yield from self.places(binders[1:], inner, left)
+                yield from self.assignments(binders[1:], inner, left)
 
     def holds(self, condition: Node, names: Environment) -> bool:
-        """Return whether a condition holds. Raises Refused when it compares what has no order."""
+        """Return whether a condition holds. Raises Refused when that cannot be decided."""
         match condition:
             case ("in", name, low, high):
                 at = self.value(("name", name), names)
@@ -108,17 +108,17 @@ class Calculator:
 
 
 def tidy(value: Any) -> Value:
-    """Return a value of sympy, as an int where it is a whole number."""
+    """Convert a sympy expression to an int if it is an integer."""
     return int(value) if value.is_Integer else value
 
 
 def is_rational(value: Value) -> bool:
-    """Return whether it is a whole number or a fraction."""
+    """Return whether a value is an integer or a fraction."""
     return isinstance(value, int) or bool(value.is_Rational)
 
 
 def whole(value: Value, where: str) -> int:
-    """Return what must be a whole number."""
+    """Return ``value`` if it is an int. Raises Refused otherwise."""
     if not isinstance(value, int):
         raise Refused("undefined", f"{where} is no whole number")
     return value
@@ -130,12 +130,12 @@ def compare(op: str, left: Value, right: Value) -> bool:
         difference = sympy.sympify(left - right)
         if difference.free_symbols:
             raise Refused("not-closed", "a comparison with an unknown")
-        left, right = _signed(difference), 0
-    return bool(_COMPARED[op](left, right))
+        left, right = _sign_value(difference), 0
+    return bool(_COMPARISONS[op](left, right))
 
 
-def _signed(difference: Any) -> Any:
-    """Return 0 where a difference is exactly 0, whatever its digits, else its value to some digits."""
+def _sign_value(difference: Any) -> Any:
+    """Return 0 if a difference is exactly 0 (decided symbolically), else a numeric approximation."""
     about = difference.evalf(40)
     if not about.is_real:
         raise Refused("not-closed", "a comparison of what is written with imaginary numbers")
@@ -155,7 +155,7 @@ def operate(op: str, left: Value, right: Value) -> Value:
         raise Refused("undefined", f"a {'division' if op == '/' else 'remainder'} by 0")
     if op == "%" and not (is_rational(left) and is_rational(right)):
         raise Refused("not-closed", "a remainder of a root or of an unknown that has no range")
-    return _bounded(sympy.sympify(left) / right if op == "/" else _APPLIED[op](left, right))
+    return _bounded(sympy.sympify(left) / right if op == "/" else _OPERATORS[op](left, right))
 
 
 def _num_bits(value: Value) -> int:
@@ -187,7 +187,7 @@ def _power(base: Value, exponent: Value) -> Value:
 
 
 def _square_root(value: Value) -> Value:
-    """The square root of a number that is not negative, or of a sum of roots, as a sum of roots where it is one."""
+    """Return the square root of a non-negative number or sum of roots, denested to a sum of roots where possible."""
     if not is_rational(value) and (value.free_symbols or not all(p.base.is_Rational for p in value.atoms(sympy.Pow))):
         raise Refused("not-closed", "a root of a root of a root, or of an unknown that has no range")
     if compare("<", value, 0):
@@ -195,17 +195,17 @@ def _square_root(value: Value) -> Value:
     return tidy(sympy.sqrtdenest(sympy.sqrt(value)))
 
 
-def _called(name: str, given: list[Value]) -> Value:
+def _call_function(name: str, given: list[Value]) -> Value:
     if name == "sqrt":
         return _square_root(given[0])
-    if name in _OF_NUMBERS:
+    if name in _REAL_FUNCTIONS:
         if any(not is_rational(value) and value.free_symbols for value in given):
             raise Refused("not-closed", f"{name} is taken of an unknown that has no range")
-        found = _OF_NUMBERS[name](*given)
+        found = _REAL_FUNCTIONS[name](*given)
         return found if isinstance(found, int) else tidy(found)
-    if name not in _OF_WHOLE:
+    if name not in _INTEGER_FUNCTIONS:
         raise Refused("unbounded", f"{name} is not defined")
-    function, low, high = _OF_WHOLE[name]
+    function, low, high = _INTEGER_FUNCTIONS[name]
     numbers = [whole(value, f"what {name} is given") for value in given]
     if min(numbers) < low or numbers[0] > high:
         verdict = "undefined" if min(numbers) < low else "too-large"
@@ -214,17 +214,17 @@ def _called(name: str, given: list[Value]) -> Value:
 
 
 TINY = sympy.Float("1e-30")
-"""What differs by less is compared exactly, or in many more digits."""
-_COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+"""Smaller differences are compared symbolically, or with many more digits."""
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
-_APPLIED: dict[str, Callable[[Any, Any], Any]] = {
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "%": operator.mod,
 }  # fmt: skip
-_OF_NUMBERS: dict[str, Callable[..., Any]] = {
+_REAL_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": abs, "ceil": math.ceil, "floor": math.floor, "max": max, "min": min,
 }  # fmt: skip
-_OF_WHOLE: dict[str, tuple[Callable[..., Any], float, float]] = {
+_INTEGER_FUNCTIONS: dict[str, tuple[Callable[..., Any], float, float]] = {
     "choose": (math.comb, 0, MAX_FACTORIAL),
     "digitsum": (lambda n: sum(map(int, str(abs(n)))), -math.inf, math.inf),
     "divisors": (sympy.divisor_count, 1, MAX_FACTORED),
@@ -235,4 +235,4 @@ _OF_WHOLE: dict[str, tuple[Callable[..., Any], float, float]] = {
     "prime": (sympy.isprime, -math.inf, MAX_FACTORED),
     "sigma": (sympy.divisor_sigma, 1, MAX_FACTORED),
 }
-"""Functions of whole numbers, with the least that all their arguments may be and the most that the first may be."""
+"""Functions of integers: the function, the minimum of all arguments, and the maximum of the first."""

@@ -1,4 +1,4 @@
-"""The domain of mathematics: find the number that a formal statement, or a text with a formal twin, asks for."""
+"""The domain of mathematics: find the number that a formal statement, or a text with a formal twin, defines."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ WORD = replace(
 
 
 def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
-    """Read a task's plain fields: ``output``, a number of the language, and perhaps its statement, ``code``.
+    """Read a task's plain fields: ``output``, a number in the formal language, and optionally ``code``, its statement.
 
-    Raises ValueError for one that is damaged.
+    Raises ValueError for a damaged field.
     """
     task = task_with_truth(name, kind, fields)
     _, truth, conditions = parse(task.outputs[0])
     if conditions or free_names(truth):
-        raise ValueError('the field "output" is no number')
+        raise ValueError('the field "output" is not a number')
     if task.code:
         parse(task.code)
     return task

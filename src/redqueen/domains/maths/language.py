@@ -1,4 +1,4 @@
-"""The formal language of the domain: what is asked for, and the conditions that make it a number.
+"""The formal language of the domain: an expression that is asked for, and the conditions that determine its value.
 
 ::
 
@@ -10,8 +10,8 @@
                  ``FUNCTIONS``, sequences such as a(5), and sum, prod and count over ranges:
                  sum(k in 1..5, k^2)    count(j in 1..6, k in 1..6, j + k = 7)
 
-Nothing that a model wrote is ever evaluated as Python: this parser reads it into nested tuples of words and numbers,
-in time proportional to its length, and what computes in the sandbox is given these alone.
+Text that a model wrote is never evaluated as Python: this parser turns it into nested tuples of words and numbers in
+linear time, and the sandbox computes with these tuples only.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ FUNCTIONS: dict[str, tuple[int, int]] = {
     "floor": (1, 1), "gcd": (2, 4), "lcm": (2, 4), "max": (2, 6), "min": (2, 6), "phi": (1, 1), "prime": (1, 1),
     "sigma": (1, 1), "sqrt": (1, 1),
 }  # fmt: skip
-"""Functions by name, with the least and the greatest number of their arguments. ``divisors`` is the number of
+"""Functions by name, with the minimum and maximum number of their arguments. ``divisors`` is the number of
 divisors, ``sigma`` their sum, ``phi`` Euler's, ``digitsum`` the sum of the decimal digits; ``prime`` is a condition."""
 
 MAX_CHARS, MAX_TOKENS, MAX_DEPTH, MAX_DIGITS, MAX_BINDERS = 400, 200, 24, 12, 3
-"""Limits of a statement (ours): a longer, deeper or larger one is refused before it is computed."""
+"""Limits of a statement (ours): a statement beyond them is refused before it is computed."""
 
 _TOKEN = re.compile(r" *(?:([0-9]+(?:\.[0-9]+)?)|([A-Za-z]+)|(\.\.|<=|>=|!=|[-=<>+*/%^(),]))", re.ASCII)
 _SPELLINGS = {"**": "^", "==": "=", "−": "-", "×": "*", "·": "*", "≤": "<=", "≥": ">=", "≠": "!=", "\n": " "}
@@ -46,7 +46,7 @@ _WORDS = frozenset({"where", "in", *_QUANTIFIERS, *FUNCTIONS})
 
 
 class StatementError(ValueError):
-    """A text that is no statement; the message is one short reason."""
+    """A text that is not a statement; the message is one short reason."""
 
 
 def parse(text: str) -> Node:
@@ -215,7 +215,7 @@ class _Parser:
 
 
 def write(node: Node) -> str:
-    """Write a statement, a condition or an expression as the language has it, with one layout."""
+    """Write a statement, a condition or an expression in the formal language, with one layout."""
     match node:
         case ("ask", asked, conditions):
             return write(asked) + (f" where {_listed(conditions)}" if conditions else "")
@@ -226,7 +226,7 @@ def write(node: Node) -> str:
         case ("num" | "name", text):
             return str(text)
         case ("neg", inner):
-            return f"-{_inside(inner, 2)}"
+            return f"-{_bracketed(inner, 2)}"
         case ("call", name, *arguments):
             return f"{name}({_listed(arguments)})"
         case ("count", binders, conditions):
@@ -234,23 +234,23 @@ def write(node: Node) -> str:
         case ("sum" | "prod" as word, binders, body):
             return f"{word}({_listed([*binders, body])})"
         case ("+" | "-" as op, left, right):
-            return f"{_inside(left, 0)} {op} {_inside(right, 1)}"
+            return f"{_bracketed(left, 0)} {op} {_bracketed(right, 1)}"
         case ("%", left, right):
-            return f"{_inside(left, 1)} % {_inside(right, 2)}"
+            return f"{_bracketed(left, 1)} % {_bracketed(right, 2)}"
         case ("^", base, exponent):
-            return f"{_inside(base, 4)}^{_inside(exponent, 3)}"
+            return f"{_bracketed(base, 4)}^{_bracketed(exponent, 3)}"
         case (op, left, right):
-            return f"{_inside(left, 1)}{op}{_inside(right, 2)}"
+            return f"{_bracketed(left, 1)}{op}{_bracketed(right, 2)}"
     raise ValueError("no part of a statement")
 
 
-_BINDS = {"+": 0, "-": 0, "*": 1, "/": 1, "%": 1, "neg": 2, "^": 3}
+_PRECEDENCE = {"+": 0, "-": 0, "*": 1, "/": 1, "%": 1, "neg": 2, "^": 3}
 
 
-def _inside(node: Node, least: int) -> str:
-    """Write a part in brackets unless it binds at least so tightly (0 sums, 1 products, 2 signs, 3 powers, 4 atoms)."""
+def _bracketed(node: Node, least: int) -> str:
+    """Write a part, in brackets if its precedence is below ``least``: 0 sum, 1 product, 2 sign, 3 power, 4 atom."""
     text = write(node)
-    return text if _BINDS.get(node[0], 4) >= least else f"({text})"
+    return text if _PRECEDENCE.get(node[0], 4) >= least else f"({text})"
 
 
 def _listed(nodes: Any) -> str:
@@ -258,7 +258,7 @@ def _listed(nodes: Any) -> str:
 
 
 def free_names(node: Any) -> set[str]:
-    """The names of a part that no range of a sum, product or count binds."""
+    """Return the names in a part that are not bound by a range of a sum, product or count."""
     match node:
         case ("name", name):
             return {name}
@@ -278,10 +278,10 @@ def free_names(node: Any) -> set[str]:
 
 
 def normal_form(text: str) -> str:
-    """Return a text equal for statements that are the same but for names, layout, and the order of what commutes.
+    """Return a text equal for statements that differ only in names, layout, and the order of commutative parts.
 
-    Names are numbered as they first stand in the text; after that the parts of sums and products, the sides of
-    equations and the conditions are sorted. A text that is no statement is its own normal form.
+    Names are numbered in order of appearance; then the parts of sums and products, the sides of equations and the
+    conditions are sorted. A text that is not a statement is its own normal form.
     """
     try:
         statement = parse(text)
@@ -322,7 +322,7 @@ def _sorted_form(node: Node, named: Callable[[str], str]) -> str:
 
 
 def _operands(node: Node, op: str) -> list[Node]:
-    """The parts of a sum or a product that is written as one chain."""
+    """Return the operands of a chain of sums or products."""
     parts: list[Node] = []
     while node[0] == op:
         parts.append(node[2])

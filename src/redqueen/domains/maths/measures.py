@@ -1,4 +1,4 @@
-"""The class, the size and the structure of a task: what sort of thing it asks, and how laborious it is."""
+"""The behaviour class, the size class and the structural measures of a task."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _SIGNS = frozenset({"+", "-", "*", "/", "%", "^", "neg"})
 
 
 def behaviour_class(task: Task) -> str:
-    """Return the sort of a task: its kind, what its statement is (value, equations, search, sequence), the operations
-    beyond plain arithmetic, and the sort of its answer: ``maths_formal equations-2 ^ whole``.
+    """Return the class of a task: its kind, the form of its statement (value, equations, search, sequence), the
+    operations beyond + - *, and the sort of its answer. Example: ``maths_formal equations-2 ^ whole``.
     """
     statement = _statement(task.code)
     operations = sorted(set(_operations(statement)) - {"+", "-", "*", "neg"})
@@ -32,15 +32,15 @@ def size_class(task: Task) -> str:
 
 
 def behaviour(task: Task) -> str:
-    """Return a text equal for tasks that ask the same: the statement up to names and order, and its answer."""
+    """Return a text equal for equal tasks: the statement up to names and order, and its answer."""
     return f"{task.kind} {maths_normal_form(task)} -> {task.outputs[0]}"
 
 
-_normal_form = lru_cache(maxsize=4096)(normal_form)  # every step asks for the whole buffer's
+_normal_form = lru_cache(maxsize=4096)(normal_form)  # for the whole buffer at every step
 
 
 def maths_normal_form(task: Task) -> str:
-    """Return the statement's normal form: a word problem is the same in other words."""
+    """Return the statement's normal form; the text of a word problem is ignored."""
     return _normal_form(task.code)
 
 
@@ -74,7 +74,7 @@ def _form(statement: Node) -> str:
 
 
 def _operations(node: Any) -> Iterator[str]:
-    """The signs and functions of a statement, each as often as it stands there."""
+    """Yield the signs and functions of a statement, each as often as it occurs."""
     if not isinstance(node, tuple):
         return
     if node and node[0] in _SIGNS:

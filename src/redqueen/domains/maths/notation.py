@@ -1,4 +1,4 @@
-"""The final answer in a model's text, and one spelling for the many in which mathematics is written."""
+"""The final answer in a model's text, and a normal form for the many spellings of mathematics."""
 
 from __future__ import annotations
 
@@ -111,13 +111,13 @@ _RESPELLED: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\s*(?:,\s*)?(?:\\text\{\s*or\s*\}|(?<=[0-9)}\]\s])\bor\b|(?<=[)\]])\s*(?:U|union)\s*(?=[(\[]))\s*", r" \\lor "),
     (r"^\(([^,]*)\)$", lambda all: all[1].strip() if is_balanced(all[1]) else all[0]),
 )
-"""Ways to write the same, and what stands for all of them."""
+"""Patterns of different spellings, and the one spelling that replaces them."""
 
 _THOUGHT = re.compile(
     r"(?i)[<\[◁]\|? ?(/?|\w+_of_)(?:seed:)?(?:think(?:ing)?|thought|reasoning|reflection|analysis|scratchpad) ?\|?"
     r"[>\]▷]|<\|channel\|>(analysis|final)<\|message\|>"
 )
-"""Marks that models set around a thought."""
+"""Marks that models put around a thought."""
 _BOX = re.compile(r"\\(?:boxed|f(?:rame)?box)\s*(?:\{|(\w+))|(?<![\\\w])boxed\{")
 _SAID = re.compile(
     r"(?i)(?<![^\n.:,*#]) ?(?:(?:so |thus |hence |the |final |correct )*answer\**(?: is\b|:|\n)[\s:*]*)+"
@@ -129,8 +129,8 @@ _BETWEEN_BOXES = re.compile(rf"{_GAP}(?:[,;]{_GAP})?{_AND}{_GAP}(?:[a-z]\s*=\s*)
 
 
 def final_answer(text: str) -> str:
-    """Return what an answer comes down to: outside its thinking, what its last box holds, what follows ``####``
-    (GSM8K) or "the answer is", or all of it. Boxes with a comma, "and" or "or" between them count as one."""
+    """Return the final answer of a text outside its thinking: the content of the last box, else the text after ``####``
+    (GSM8K) or "the answer is", else the whole text. Boxes joined by a comma, "and" or "or" count as one."""
     text = _THOUGHT.sub(
         lambda mark: "</think>" if (mark[1] or mark[2] or "").lower() in ("/", "end_of_", "final") else "<think>", text
     )
@@ -140,7 +140,7 @@ def final_answer(text: str) -> str:
     while (start := text.find("\\boxed{", end)) >= 0:
         closed = _closing(text, start + len("\\boxed{"))
         if closed < 0:
-            return text  # a box that is not closed is no answer, whatever else stands there
+            return text  # an unclosed box is not an answer; nothing else is searched
         inner = text.rfind("\\boxed{", start, closed) + len("\\boxed{")
         between, end = text[end:start], closed + 1
         boxes = [*(boxes if _BETWEEN_BOXES.fullmatch(between) else ()), text[inner : _closing(text, inner)].strip()]
@@ -155,12 +155,12 @@ def final_answer(text: str) -> str:
 
 
 def states_answer(text: str, finished: bool) -> bool:
-    """Whether a text names its answer: in a box or, where it ended by itself, behind ``####`` or "the answer is"."""
+    """Return whether a text states an answer: in a box or, if ``finished``, after ``####`` or "the answer is"."""
     return "\\boxed{" in text or (finished and (re.search(_HASHES, text) or _SAID.search(text)) is not None)
 
 
 def _closing(text: str, begin: int) -> int:
-    """Return where the brace that is open at ``begin`` is closed, -1 when it is not."""
+    """Return the index of the brace that closes the one opened before ``begin``, -1 if there is none."""
     depth = 1
     for place in range(begin, len(text)):
         depth += (text[place] == "{") - (text[place] == "}")
@@ -170,7 +170,7 @@ def _closing(text: str, begin: int) -> int:
 
 
 def plain_form(text: str) -> str:
-    """Return an answer as it is compared: in LaTeX, with one spelling, without fonts, colours and a full stop."""
+    """Return an answer's normal form for comparison: LaTeX in one spelling, without fonts, colours and a full stop."""
     if not text.isascii():
         text = _RAISED.sub(lambda found: f"^{{{normalize('NFKC', found[0])}}}", text)
         text = _LOWERED.sub(lambda found: f"_{{{normalize('NFKC', found[0])}}}", text)
@@ -197,7 +197,7 @@ def top_level_parts(text: str) -> list[str]:
 
 
 def _two_values(text: str) -> str:
-    """Write what is plus or minus something as two values."""
+    """Write "a plus or minus b" as two values."""
     if len(re.findall(r"\\[pm][mp](?![a-z])|\+/?-", text)) != 1:
         return text
     plus, minus = (re.sub(r"\\[pm][mp](?![a-z])\s*|\+/?-\s*", sign, text) for sign in "+-")
@@ -205,5 +205,6 @@ def _two_values(text: str) -> str:
 
 
 def is_balanced(text: str) -> bool:
+    """Return whether the round brackets and the unescaped braces of a text are balanced, counted together."""
     depths = list(accumulate((c in "{(") - (c in "})") for c in re.sub(r"\\[{}]", "", text)))
     return not depths or (min(depths) >= 0 and depths[-1] == 0)

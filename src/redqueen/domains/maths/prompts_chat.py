@@ -1,4 +1,4 @@
-"""Mathematics told in plain English: statements in ``maths`` fences, word problems in ``problem`` fences."""
+"""Mathematics in plain English: statements in ``maths`` fences, word problems in ``problem`` fences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LANGUAGE = """A statement is what is asked for, and where needed the conditions 
 - the functions abs, ceil, choose(n, k), digitsum, divisors (how many), fact, floor, gcd, lcm, max, min, phi, sigma
   (sum of divisors), sqrt.
 There is nothing else in the language: no text, no units, no other functions."""
-"""The language of statements in plain English, for models that were never taught it."""
+"""The language of statements in plain English, for models that were not trained on it."""
 
 _RULES = """Rules:
 - there is exactly one answer: a whole number, a fraction, or a short closed form with roots;

@@ -24,12 +24,12 @@ FORMAL, WORD = "maths_formal", "maths_word"
 
 
 def formal_reference(code: str) -> str:
-    """Return an earlier task as a proposal of a statement is shown it."""
+    """Return an earlier task as a reference in a prompt for a statement."""
     return REF + code
 
 
 def word_reference(text: str, code: str) -> str:
-    """Return an earlier task as a proposal of a word problem is shown it."""
+    """Return an earlier task as a reference in a prompt for a word problem."""
     return f"{REF}{MSG}{text}{IN}{code}" if text else formal_reference(code)
 
 

@@ -1,8 +1,8 @@
-"""The truth of a statement, in the sandbox: one number, or a reason why there is none.
+"""The right answer of a statement, computed in the sandbox: one number, or a reason why there is none.
 
-Names that have a range are searched for in whole numbers; names that have none are real numbers, and the equations are
-solved by sympy, exactly and completely or not at all. There must be finitely many solutions, and what is asked for must
-be the same in all of them.
+Names with a range are integers and are found by search. Names without a range are real numbers: sympy solves their
+equations exactly and completely, or the statement is refused. There must be finitely many solutions, and all must give
+the same value of the expression that is asked for.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from redqueen.domains.maths.exact import TINY, Calculator, Refused, Value, compa
 from redqueen.domains.maths.language import FUNCTIONS, Node, StatementError, free_names, parse, write
 
 MAX_DEGREE, MAX_PRODUCT, MAX_UNKNOWNS, MAX_INDEX, MAX_ANSWER_CHARS = 6, 12, 4, 400, 60
-"""Of an equation, of the equations of a system, of a system, of a sequence, of a number as it is written (all ours)."""
-_LARGEST_BELOW = 10**12
-"""Of a fraction that a surd is taken to be before it is looked at exactly."""
+"""Limits (ours): degree of an equation, product of degrees, unknowns, index of a sequence, characters of an answer."""
+_MAX_DENOMINATOR = 10**12
+"""Maximum denominator of a fraction that may replace a surd, if both are exactly equal."""
 
 
 def solve(text: str) -> tuple[str, str]:
-    """Return ``("ok", number)`` for a statement that has a truth, else one word and the reason."""
+    """Return ``("ok", number)`` for a statement with one answer, else a verdict and the reason."""
     try:
-        shown = _shown(_truth(parse(text)))
+        shown = _write_number(_answer(parse(text)))
     except Refused as refusal:
         return refusal.args[0], refusal.args[1]
     except StatementError as error:
@@ -39,11 +39,11 @@ def solve(text: str) -> tuple[str, str]:
     return "ok", shown
 
 
-def _truth(statement: Node) -> Value:
+def _answer(statement: Node) -> Value:
     _, asked, conditions = statement
     calculator = Calculator()
-    if any(_defined(condition) for condition in conditions):
-        return _of_sequences(asked, conditions, calculator)
+    if any(_sequence_name(condition) for condition in conditions):
+        return _answer_with_sequences(asked, conditions, calculator)
     unknowns = sorted(set().union(*(free_names(part) for part in (asked, *conditions))))
     if not conditions or not unknowns:
         for condition in conditions:
@@ -59,18 +59,18 @@ def _truth(statement: Node) -> Value:
     if len(unknowns) > MAX_UNKNOWNS:
         raise Refused("too-slow", f"more than {MAX_UNKNOWNS} unknowns")
     if not ranges:
-        return _one([calculator.value(asked, names) for names in _solved(conditions, unknowns, calculator)])
+        return _unique_value([calculator.value(asked, names) for names in _solutions(conditions, unknowns, calculator)])
     try:
         order = TopologicalSorter({name: free_names(ranges[name][2:]) for name in ranges}).static_order()
         binders = tuple(ranges[name] for name in order)
     except CycleError:
         raise Refused("unbounded", "ranges that depend on each other") from None
     others = tuple(condition for condition in conditions if condition[0] != "in")
-    return _one([calculator.value(asked, names) for names in calculator.places(binders, {}, others)])
+    return _unique_value([calculator.value(asked, names) for names in calculator.assignments(binders, {}, others)])
 
 
-def _one(values: list[Value]) -> Value:
-    """Return what is the same in all solutions."""
+def _unique_value(values: list[Value]) -> Value:
+    """Return the value that all solutions have in common. Raises Refused if they differ."""
     if not values:
         raise Refused("contradiction", "no solution")
     if any(not compare("=", values[0], other) for other in values[1:]):
@@ -78,21 +78,21 @@ def _one(values: list[Value]) -> Value:
     return values[0]
 
 
-def _defined(condition: Node) -> str:
-    """The name of the sequence that a condition defines, as in ``a(n) = 2*a(n - 1)``, or ""."""
+def _sequence_name(condition: Node) -> str:
+    """Return the name of the sequence that a condition defines, as in ``a(n) = 2*a(n - 1)``, or ""."""
     match condition:
         case ("rel", ("=",), (("call", name, _), _)) if name not in FUNCTIONS:
             return str(name)
     return ""
 
 
-def _of_sequences(asked: Node, conditions: tuple[Node, ...], calculator: Calculator) -> Value:
+def _answer_with_sequences(asked: Node, conditions: tuple[Node, ...], calculator: Calculator) -> Value:
     if free_names(asked):
         raise Refused("unbounded", "a name that nothing defines beside a sequence")
     given: dict[str, dict[int, Value]] = {}
     rules: dict[str, tuple[str, Node]] = {}
     for condition in conditions:
-        name = _defined(condition)
+        name = _sequence_name(condition)
         if not name:
             raise Refused("contradiction", f"{write(condition)} stands beside a sequence and defines none")
         (_, _, index), body = condition[2]
@@ -115,7 +115,7 @@ def _of_sequences(asked: Node, conditions: tuple[Node, ...], calculator: Calcula
             found[name] = _Sequence(name, firsts[name], dict(members), rules.get(name), calculator, found)
         return found
 
-    for name, members in given.items():  # where the rule follows from members before a given one, it must agree
+    for name, members in given.items():  # a given member that the rule can compute from earlier ones must agree with it
         for at in sorted(members):
             try:
                 follows = sequences({**given, name: {k: v for k, v in members.items() if k < at}})[name](at)
@@ -128,7 +128,7 @@ def _of_sequences(asked: Node, conditions: tuple[Node, ...], calculator: Calcula
 
 @dataclass
 class _Sequence:
-    """Members of a sequence: given ones, and a rule for the others. A rule may look back only."""
+    """A sequence: given members, and a rule for the others. A rule may use earlier members only."""
 
     name: str
     first: int | None
@@ -150,7 +150,7 @@ class _Sequence:
         self.open.append(at)
         try:
             for before in range(at if self.first is None else self.first, at):
-                self(before)  # from the first on, so that nothing is nested deeply
+                self(before)  # in order, so that the recursion is not deep
             name, body = self.rule
             self.values[at] = self.calculator.value(body, {**self.others, name: at})
         finally:
@@ -158,8 +158,8 @@ class _Sequence:
         return self.values[at]
 
 
-def _solved(conditions: tuple[Node, ...], unknowns: list[str], calculator: Calculator) -> list[dict[str, Value]]:
-    """Solve polynomial equations exactly; other conditions choose among the real solutions."""
+def _solutions(conditions: tuple[Node, ...], unknowns: list[str], calculator: Calculator) -> list[dict[str, Value]]:
+    """Solve polynomial equations exactly; the other conditions filter the real solutions."""
     symbols = {name: sympy.Symbol(name, real=True) for name in unknowns}
     equations = []
     for condition in conditions:
@@ -168,11 +168,11 @@ def _solved(conditions: tuple[Node, ...], unknowns: list[str], calculator: Calcu
                 equations.append(sympy.expand(sympy.fraction(sympy.together(left - right))[0]))
     solutions = _real_solutions([one for one in equations if one != 0], list(symbols.values()))
     found = [{name: tidy(solution[symbol]) for name, symbol in symbols.items()} for solution in solutions]
-    return [names for names in found if _fulfils(calculator, conditions, names)]
+    return [names for names in found if _satisfies(calculator, conditions, names)]
 
 
-def _fulfils(calculator: Calculator, conditions: tuple[Node, ...], names: dict[str, Value]) -> bool:
-    """Return whether all conditions hold; where one of them is undefined it does not."""
+def _satisfies(calculator: Calculator, conditions: tuple[Node, ...], names: dict[str, Value]) -> bool:
+    """Return whether all conditions hold; an undefined condition does not hold."""
     try:
         return all(calculator.holds(condition, names) for condition in conditions)
     except Refused as refusal:
@@ -215,7 +215,7 @@ def _real_solutions(equations: list[Any], symbols: list[Any]) -> list[dict[Any, 
 
 
 def _roots(polynomials: list[Any], symbol: Any) -> list[dict[Any, Any]]:
-    """The real roots that polynomials of one unknown share, in closed form."""
+    """Return the common real roots of polynomials of one unknown, in closed form."""
     common = sympy.Poly(reduce(sympy.gcd, polynomials), symbol)
     if common.degree() == 0:
         raise Refused("contradiction", "no solution")
@@ -232,31 +232,31 @@ def _is_real(value: Any) -> bool:
     return bool(abs(sympy.im(value.evalf(40))) < TINY)
 
 
-def _shown(value: Value) -> str:
-    """Write a number in the language: ``-3``, ``5/2``, ``(1 + sqrt(5))/2``."""
+def _write_number(value: Value) -> str:
+    """Write a number in the formal language: ``-3``, ``5/2``, ``(1 + sqrt(5))/2``."""
     if not is_rational(value):
-        value = _simplest(value)
-    text = str(value) if is_rational(value) else _closed(value)
+        value = _simplify(value)
+    text = str(value) if is_rational(value) else _write_surd(value)
     if len(text) > MAX_ANSWER_CHARS:
         raise Refused("too-large", f"a number of more than {MAX_ANSWER_CHARS} characters")
     return text
 
 
-def _simplest(value: Any) -> Value:
-    """Write a surd as simply as exact rules do, and as a fraction where it is one. No digits decide: ``nsimplify``
-    takes ``90 + sqrt(11)`` for a product of powers that is as large in its first fifteen.
+def _simplify(value: Any) -> Value:
+    """Simplify a surd by exact rules, to a fraction where it is one. Numeric ``nsimplify`` is not used: it replaces
+    ``90 + sqrt(11)`` by a product of powers that agrees in only fifteen digits.
     """
     value = sympy.sqrtdenest(sympy.radsimp(sympy.simplify(value)))
     value = min(value, sympy.expand(value), key=lambda one: len(str(one)))
     about = value.evalf(40)
     if value.is_Rational or not about.is_Float:
         return tidy(value)
-    near = sympy.Rational(str(about)).limit_denominator(_LARGEST_BELOW)
+    near = sympy.Rational(str(about)).limit_denominator(_MAX_DENOMINATOR)
     return tidy(near) if abs(about - near) < TINY and compare("=", value, near) else value
 
 
-def _closed(value: Any) -> str:
-    """Write a surd. Raises Refused for anything else."""
+def _write_surd(value: Any) -> str:
+    """Write a surd. Raises Refused for any other value."""
     parts = (sympy.Add, sympy.Mul, sympy.Pow, sympy.Rational)
     if not (value.is_finite and all(isinstance(part, parts) for part in sympy.preorder_traversal(value))):
         raise Refused("not-closed", "a value that is no real number in closed form")
@@ -264,12 +264,12 @@ def _closed(value: Any) -> str:
         node = parse(str(value).replace("**", "^"))[1]
     except StatementError as error:
         raise Refused("too-large", f"a root with {error}") from None
-    Calculator().value(node, {})  # which compares answers with it: of what it refuses, no other form would be right
+    Calculator().value(node, {})  # grading evaluates this text, so it must not be refused
     return write(node)
 
 
 def _warm_up() -> None:
-    """Solve one statement of each sort, so that all modules are there before the sandbox closes."""
+    """Solve one statement of each sort, so that all modules are loaded before the sandbox closes."""
     for text in (
         "x where 3*x + 1 = 2*x", "x where x^2 = 2, x > 0", "x where x + y = 3, x*y = 1, x > y",
         "x where 2*x + y = 7, x - y = 2", "x where x^3 - 2*x = 1, x < 0, x > -1", "x where 1/x = 2",
