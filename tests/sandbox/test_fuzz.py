@@ -12,7 +12,7 @@ from verify_data import honest_programs
 
 from redqueen.domains.code.calls import distinct_calls
 from redqueen.domains.code.values import value_of
-from redqueen.domains.maths.answers import judged
+from redqueen.domains.maths.answers import compare_texts
 from redqueen.domains.maths.notation import final_answer
 from redqueen.domains.registry import grade as grade_all
 from redqueen.evaluate.livecode import same_output
@@ -70,8 +70,8 @@ def check_the_rest(text: str, other: str) -> None:
             except LiteralError:
                 continue
     same_output(text, other)
-    judged(other, final_answer(text))
-    judged(text, other)
+    compare_texts(other, final_answer(text))
+    compare_texts(text, other)
     try:
         distinct_calls(f"def f({text}):\n    pass\n", [text, other])
     except LiteralError:
