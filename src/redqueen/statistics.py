@@ -1,4 +1,4 @@
-"""Statistics: intervals of rates and means, differences over items and over runs, an effect size, an exact test.
+"""Statistics: intervals of rates and means, differences over items and over runs, and a permutation test.
 
 Attempts at the same item are not independent, and neither are the three tasks made from one function; the bootstrap
 therefore resamples whole clusters, and where the items were drawn by strata of fixed size, it keeps those sizes. Each

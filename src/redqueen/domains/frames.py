@@ -212,7 +212,7 @@ R1_BEFORE = (
     "reasoning process here </think> <answer> answer here </answer>. User: "
 )
 R1_AFTER = "\nAssistant: <think>"
-"""The text before and after the user's text. Source: DeepSeek-R1 (2025), table 1; AZR begins the thought."""
+"""The text before and after the user's text. Source: DeepSeek-R1 (2025), table 1; AZR also appends ``<think>``."""
 
 
 class R1Frame(ChatFrame):
@@ -325,8 +325,8 @@ def last_block(text: str, label: str) -> str:
 def split_thought(text: str) -> tuple[str, str]:
     """Split model text into (the text outside think marks, the text inside).
 
-    A closing mark before any opening one ends a thought that the prompt's template had opened; a thought that is
-    never closed lasts to the end of the text.
+    A closing mark before any opening one ends a thought that the chat template opened; a thought that is never closed
+    extends to the end of the text.
     """
     outside: list[str] = []
     inside: list[str] = []

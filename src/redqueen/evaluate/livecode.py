@@ -202,38 +202,38 @@ def _arguments(question: ContestQuestion, case: Case) -> str:
 def _judge(question: ContestQuestion, case: Case, result: Result) -> Grade:
     if result.verdict != "ok":
         return Grade(False, result.verdict, result.detail, lost=result.verdict == "infra")
-    said = value_of(result.outputs[0])
+    output = value_of(result.outputs[0])
     if question.entry:
         try:
             expected = json.loads(case.expected)
         except (ValueError, RecursionError):
             return Grade(False, "infra", "the case's expected value is no JSON", lost=True)
-        return Grade(same_value(said, expected), "ok")
-    if not isinstance(said, str):  # the program replaced the function that runs it
+        return Grade(same_value(output, expected), "ok")
+    if not isinstance(output, str):  # the program replaced the function that runs it
         return Grade(False, "bad-frame", "not what it printed")
-    return Grade(same_output(said, case.expected), "ok")
+    return Grade(same_output(output, case.expected), "ok")
 
 
-def same_value(said: object, expected: object) -> bool:
+def same_value(output: object, expected: object) -> bool:
     """Return whether a value equals a JSON value: tuples equal lists, numbers compare by value (LiveCodeBench)."""
-    if isinstance(said, list | tuple) and isinstance(expected, list):
-        return len(said) == len(expected) and all(same_value(a, b) for a, b in zip(said, expected, strict=True))
-    if isinstance(said, dict) and isinstance(expected, dict):
-        keyed = {str(key): value for key, value in said.items()}
-        if len(keyed) != len(said) or keyed.keys() != expected.keys():
+    if isinstance(output, list | tuple) and isinstance(expected, list):
+        return len(output) == len(expected) and all(same_value(a, b) for a, b in zip(output, expected, strict=True))
+    if isinstance(output, dict) and isinstance(expected, dict):
+        keyed = {str(key): value for key, value in output.items()}
+        if len(keyed) != len(output) or keyed.keys() != expected.keys():
             return False
         return all(same_value(keyed[key], expected[key]) for key in expected)
-    return said == expected
+    return output == expected
 
 
-def same_output(said: str, expected: str) -> bool:
+def same_output(output: str, expected: str) -> bool:
     """Return whether two outputs agree on every line: the same text, or the same numbers (LiveCodeBench)."""
-    ours, theirs = (text.strip(_WHITESPACE + "\n").split("\n") for text in (said, expected))
+    ours, theirs = (text.strip(_WHITESPACE + "\n").split("\n") for text in (output, expected))
     return len(ours) == len(theirs) and all(map(_same_line, ours, theirs))
 
 
-def _same_line(said: str, expected: str) -> bool:
-    ours, theirs = said.strip(_WHITESPACE), expected.strip(_WHITESPACE)
+def _same_line(output: str, expected: str) -> bool:
+    ours, theirs = output.strip(_WHITESPACE), expected.strip(_WHITESPACE)
     if ours == theirs:
         return True
     words = [_WORDS.findall(line) for line in (ours, theirs)]

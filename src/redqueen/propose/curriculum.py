@@ -55,7 +55,7 @@ def remember(memory: TaskMemory, tasks: Sequence[Task], solve_fracs: Mapping[str
 
 
 def keep_only(memory: TaskMemory, teachers: Iterable[str]) -> TaskMemory:
-    """Drop the counts of teachers that have left, so that the memory stays small; ``ever`` stays."""
+    """Drop the counts of teachers that have left, to keep the memory small; ``ever`` is kept."""
     known = set(teachers)
     by_teacher = {name: classes for name, classes in memory.by_teacher.items() if name in known}
     return TaskMemory(memory.decay_frac, by_teacher, memory.ever, memory.sizes)

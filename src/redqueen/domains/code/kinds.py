@@ -120,7 +120,7 @@ def refuse(config: Config, format_name: str, num_proposals: Mapping[str, int]) -
 
 
 def read_task(name: str, kind: str, fields: Mapping[str, object]) -> Task:
-    """Read the plain fields of a task, its literals in canonical form. Raises ValueError for one that is damaged.
+    """Read the plain fields of a task, its literals in canonical form. Raises ValueError for a damaged one.
 
     ``hidden`` may give pairs [input, output] instead; an abduction may lack its input.
     """

@@ -1,6 +1,6 @@
 """The frozen held-out suite: functions on disk, and the three tasks (code_o, code_i, code_f) made from each.
 
-A suite file is JSONL, one function a line: ``id`` ("suite/name"), ``level`` (difficulty, a whole number), ``tags``,
+A suite file is JSONL, one function per line: ``id`` ("suite/name"), ``level`` (difficulty, a whole number), ``tags``,
 ``code``, ``input`` and ``output``, ``io_inputs`` and ``io_outputs`` (ten pairs), ``message``. Inputs are argument lists
 and outputs literals; both are made canonical on reading, as by the verifier. ``suites/CHECKSUMS`` (as sha256sum writes
 it) freezes the shipped files: no run trains or selects on them, and results of different runs are comparable only while

@@ -127,13 +127,13 @@ def disagreement(text: str, statement: Node) -> str:
     if why := _no_question(text):
         return why
     twin = Counter(_numbers_of(statement))
-    told = Counter(_numbers_in(words))
+    in_text = Counter(_numbers_in(words))
     free = {0, 1} | {number for number, cue in _IMPLIED.items() if _find(words, cue)}
-    if told - twin:
-        return f"the text has {min(told - twin):g}, the twin does not have it"
-    alone = [number for number in (twin - told) if number not in free]
-    if alone:
-        return f"the twin has {min(alone):g}, the text does not have it"
+    if in_text - twin:
+        return f"the text has {min(in_text - twin):g}, the twin does not have it"
+    missing = [number for number in (twin - in_text) if number not in free]
+    if missing:
+        return f"the twin has {min(missing):g}, the text does not have it"
     operations = set(_operations_of(statement))
     asked = question(text)
     counts_it = _find(asked, _ASKS_HOW_MUCH_OF_IT) and not _find(asked, _ASKS_FOR_THE_REST)

@@ -168,18 +168,18 @@ def _without_unit(text: str, bare: bool = True) -> tuple[str, int, frozenset[tup
     tail = ""
     while (found := _UNIT.search(text)) and (bare or found[1] is not None):
         tail, text = f"{found[0]} {tail}", text[: found.start()].rstrip()
-    said, scale = re.sub(r"\\(?:text|cdot)|[{}]", " ", tail).strip(), 1
-    while (found := re.match(r"([a-z]+?)s?\b *", said, re.IGNORECASE)) and (
+    words, scale = re.sub(r"\\(?:text|cdot)|[{}]", " ", tail).strip(), 1
+    while (found := re.match(r"([a-z]+?)s?\b *", words, re.IGNORECASE)) and (
         by := _SCALES.get(found[1] if len(found[1]) == 1 else found[1].lower())
     ):
-        scale, said = scale * by, said[found.end() :]
-    said = re.sub(r"(?<=[a-z]{2}) an? (?=[a-z]{3})", " per ", said)
-    said = re.sub(r"\b(m|k)m?ph\b", lambda speed: {"m": "mi/h", "k": "km/h"}[speed[1]], said)
-    plain = re.sub(r"\^ *-?[1-4]", "", said)
-    if _OF_NO_UNIT.search(said) or re.search(r"[^A-Za-z .,'/*()$€£¥¢₹-]|(?<![A-Za-z])-", plain):
+        scale, words = scale * by, words[found.end() :]
+    words = re.sub(r"(?<=[a-z]{2}) an? (?=[a-z]{3})", " per ", words)
+    words = re.sub(r"\b(m|k)m?ph\b", lambda speed: {"m": "mi/h", "k": "km/h"}[speed[1]], words)
+    plain = re.sub(r"\^ *-?[1-4]", "", words)
+    if _OF_NO_UNIT.search(words) or re.search(r"[^A-Za-z .,'/*()$€£¥¢₹-]|(?<![A-Za-z])-", plain):
         return None
     powers, sign, times, unit = Counter[str](), 1, 1, ""
-    for token in re.findall(r"[A-Za-z]+|[€£¥¢₹/]|\^ *-?[1-4]", said):
+    for token in re.findall(r"[A-Za-z]+|[€£¥¢₹/]|\^ *-?[1-4]", words):
         word = token if len(token) == 1 else token.lower()
         if word in ("/", "per"):
             sign = -1
@@ -210,8 +210,8 @@ def compare_texts(gold: str, answer: str) -> bool | tuple[str, str]:
     """Return whether an answer is right, or (gold, answer) in the form in which a library must compare them."""
     if _PLAIN.fullmatch(gold) and _PLAIN.fullmatch(answer):  # nearly all answers to tasks
         return Fraction(gold) == Fraction(answer)
-    if (said := _SENTENCE.fullmatch(answer)) and not _OF_NO_UNIT.search(said[1]):
-        answer = said[2]
+    if (sentence := _SENTENCE.fullmatch(answer)) and not _OF_NO_UNIT.search(sentence[1]):
+        answer = sentence[2]
     is_text, gold, answer = bool(_ALL_TEXT.fullmatch(gold)), plain_form(gold), plain_form(answer)
     if (letter := _CHOICE.match(answer)) and not _OF_NO_UNIT.search(answer):
         answer = letter[1] if is_text else letter[2] or answer

@@ -81,8 +81,8 @@ def _other_extreme(text: str, statement: Node, answer: str, rules: Rules) -> Job
     if not wanted or asked[0] != "name":
         return ""
     for name in sorted(free_names(conditions) - {asked[1]}):
-        beyond = ("rel", (">" if wanted == "most" else "<",), (("name", name), parse(answer)[1]))
-        verdict, _ = yield from _solve(write(("ask", ("name", name), (beyond, *conditions))), rules)
+        more_extreme = ("rel", (">" if wanted == "most" else "<",), (("name", name), parse(answer)[1]))
+        verdict, _ = yield from _solve(write(("ask", ("name", name), (more_extreme, *conditions))), rules)
         if verdict in ("ok", "not-unique"):
             return f"the text asks for the {wanted} of the numbers, and {name} is it"
     return ""

@@ -27,7 +27,7 @@ Environment = Mapping[str, Any]
 
 
 class Refused(Exception):
-    """The statement has no value; the arguments are one word (``contradiction``, ``not-unique``, ...) and a reason."""
+    """The statement has no value; the arguments are a verdict (``contradiction``, ``not-unique``, ...) and a reason."""
 
 
 class Calculator:
@@ -148,7 +148,7 @@ def _sign_value(difference: Any) -> Any:
 
 
 def operate(op: str, left: Value, right: Value) -> Value:
-    """Apply a sign between two values. Raises Refused for what is undefined or too large."""
+    """Apply a binary operator. Raises Refused if the result is undefined or too large."""
     if op == "^":
         return _power(left, right)
     if op in "/%" and right == 0:
