@@ -134,7 +134,7 @@ def test_an_answer_cannot_change_its_grader(family: str, sandbox: Sandbox) -> No
 def test_a_grader_evaluates_plain_values_alone(text: str, names: dict[str, object]) -> None:
     worker = pytest.importorskip("redqueen.domains.gym.worker")
     with pytest.raises(ValueError, match="not a plain value"):
-        worker._evaluate(eval, text, names)
+        worker._eval_safely(eval, text, names)
 
 
 @pytest.mark.parametrize(
