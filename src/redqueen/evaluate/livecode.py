@@ -110,7 +110,7 @@ def read_question(row: Row, name: str) -> ContestQuestion:
         if row.has(field):
             cases += _cases(row, field)
     if not cases:
-        raise UserError(f"{row.where}: no public_test_cases or private_test_cases; is it this suite's file?")
+        raise UserError(f"{row.where}: no test cases (public_test_cases, private_test_cases); is it this suite's file?")
     metadata = row.fields.get("metadata") or "{}"
     try:
         facts = json.loads(metadata) if isinstance(metadata, str) else metadata
