@@ -1,11 +1,11 @@
-"""The probe: paired looks by hand, and whether selection by it finds the worst student."""
+"""The probe: paired results by hand, and whether selection by it finds the worst student."""
 
 import math
 
 import numpy as np
 
 from redqueen.config import EvolveConfig
-from redqueen.evolve.probe import NUM_ATTEMPTS, Look
+from redqueen.evolve.probe import NUM_ATTEMPTS, ProbeResult
 from redqueen.evolve.selection import Evidence, choose_leaving, internal_fitness, select_parents
 from redqueen.match import STANDARD, decide
 from redqueen.records import Individual, Rating, Task
@@ -22,26 +22,26 @@ def student(name: str, born_step: int = 0) -> Individual:
 
 
 def test_members_are_compared_on_the_tasks_that_all_of_them_have_a_share_of() -> None:
-    look = Look(("S1", "S2"), tasks(3), np.array([[1.0, 0.5, 0.0], [0.5, NAN, 0.0]]))
-    assert look.means() == {"S1": 0.5, "S2": 0.25}
-    assert look.solve_fracs() == {"t0": 0.75, "t2": 0.0}
-    assert Look(("S1",), tasks(1), np.array([[NAN]])).means() == {}
+    result = ProbeResult(("S1", "S2"), tasks(3), np.array([[1.0, 0.5, 0.0], [0.5, NAN, 0.0]]))
+    assert result.means() == {"S1": 0.5, "S2": 0.25}
+    assert result.solve_fracs() == {"t0": 0.75, "t2": 0.0}
+    assert ProbeResult(("S1",), tasks(1), np.array([[NAN]])).means() == {}
 
 
-def test_two_looks_at_the_same_tasks_are_compared_on_those_that_both_have_whole() -> None:
-    first = Look(("S1",), tasks(3), np.array([[1.0, NAN, 0.0]]), 5)
-    second = Look(("S2",), tasks(3), np.array([[0.5, 1.0, 0.0]]), 7)
-    both = first.beside(second)
+def test_two_results_on_the_same_tasks_are_compared_where_both_have_a_share() -> None:
+    first = ProbeResult(("S1",), tasks(3), np.array([[1.0, NAN, 0.0]]), 5)
+    second = ProbeResult(("S2",), tasks(3), np.array([[0.5, 1.0, 0.0]]), 7)
+    both = first.joined(second)
     assert both.means() == {"S1": 0.5, "S2": 0.25} and both.num_tokens == 12
-    nobody = Look((), (), np.zeros((0, 0)))
-    assert nobody.beside(second) is second and first.beside(nobody) is first
+    nobody = ProbeResult((), (), np.zeros((0, 0)))
+    assert nobody.joined(second) is second and first.joined(nobody) is first
 
 
 def test_by_the_probe_students_are_judged_by_it_and_teachers_by_their_rewards() -> None:
     members = [student("S1"), student("S2"), student("S3"), Individual("T1", "teacher", 0, Rating(25, 8))]
     evidence = Evidence({"T1": (-1.0, 0.5)}, {"S1": 0.75, "S2": 0.25})
     found = internal_fitness(members, evidence, 10, EvolveConfig(fitness="probe"))
-    assert found == {"S1": 0.75, "S2": 0.25, "S3": 0.5, "T1": -0.25}  # S3, unlooked at, is neither good nor bad
+    assert found == {"S1": 0.75, "S2": 0.25, "S3": 0.5, "T1": -0.25}  # S3, not probed, is neither good nor bad
 
 
 def test_where_nobody_was_probed_students_are_judged_by_their_rating() -> None:
@@ -90,8 +90,8 @@ class World:
         self.learn()
         difficulties = self.difficulties(self.rules.probe_tasks)
         shares = [self.solves(self.skills[m.id], difficulties, NUM_ATTEMPTS) for m in self.members]
-        look = Look(tuple(m.id for m in self.members), tasks(len(difficulties)), np.array(shares))
-        fitness = internal_fitness(self.members, Evidence(probes=look.means()), step, self.rules)
+        result = ProbeResult(tuple(m.id for m in self.members), tasks(len(difficulties)), np.array(shares))
+        fitness = internal_fitness(self.members, Evidence(probes=result.means()), step, self.rules)
         values = [fitness[m.id] for m in self.members]
         (leaving,) = choose_leaving(values)
         worst = min(self.skills, key=lambda name: self.skills[name])

@@ -1,9 +1,9 @@
 """Crossover and the controls.
 
-X2 takes whole modules of either parent and X3 singular components of both. X4, X5, X8 and the mean combine dW: both
-parents are written in common bases, their cores combined, and the result, of rank 2r, cut back to r by SVD. X1, X6, X7
-and X9 work on single entries. Those of A and B depend on the factorisation, so the entries are those of dW itself for
-X1, and for X6, X7 and X9 those of both parents in the joint singular bases of the pair (cores of at most 2r x 2r).
+X2 takes whole modules of either parent, X3 singular components of both. X4, X5, X8 and the mean combine dW: they write
+both parents in common bases, combine the cores, and cut the result, of rank 2r, back to r by SVD. X1, X6, X7 and X9
+work on single entries. The entries of A and B depend on the factorisation, so X1 uses the entries of dW itself, and X6,
+X7 and X9 use those of both parents in the joint singular bases of the pair (cores of at most 2r x 2r).
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ Weights = tuple[float, float]
 
 @dataclass(frozen=True)
 class NoConstants:
-    """An operator without numbers."""
+    """An operator without constants."""
 
 
 @dataclass(frozen=True)
 class ShareConstants:
-    """``share_frac`` in [0, 1], parent 2's: the chance of each module (X2), the way along the arc from parent 1 to it
-    (X8), its weight in the mean (X9)."""
+    """``share_frac`` in [0, 1], the share of parent 2: its chance for each module (X2), the position on the arc from
+    parent 1 (0) to parent 2 (1) (X8), or its weight in the mean (X9)."""
 
     share_frac: Share = 0.5
 
@@ -58,7 +58,7 @@ class SubspaceConstants:
 
 @dataclass(frozen=True)
 class ExtrapolativeConstants:
-    """X4. The reach eta is drawn from U[``eta_low``, ``eta_high``]; 1 is the better parent itself."""
+    """X4. eta is drawn from U[``eta_low``, ``eta_high``]; eta = 1 gives the better parent itself."""
 
     eta_low: float = 1.0
     eta_high: NotNegative = 1.5
@@ -79,17 +79,17 @@ class LinearConstants:
 
 
 def copy_parent(breeding: Breeding, constants: NoConstants) -> Variation:
-    """Control: the first parent, factors and all. An operator that does not beat it is retraining alone."""
+    """Control: an exact copy of the first parent. An operator that does not beat it adds nothing to more training."""
     return Variation(clone(breeding.parents[0]), {})
 
 
 def linear_half(breeding: Breeding, constants: NoConstants) -> Variation:
-    """Control: (dW1 + dW2) / 2, cut to rank r. An operator that does not beat it is an average."""
+    """Control: (dW1 + dW2) / 2, cut to rank r. An operator that does not beat it is no better than averaging."""
     return combined(breeding, (0.5, 0.5), {"share_frac": 0.5})
 
 
 def layerwise(breeding: Breeding, constants: ShareConstants) -> Variation:
-    """X2: each module whole from one random parent. Source: paper; the module as the slot is ours."""
+    """X2: each whole module is copied from a random parent. Source: paper; a module as the unit is ours."""
     names = breeding.parents[0].names
     from_second = torch.rand(len(names), generator=breeding.rng, dtype=torch.float64) < constants.share_frac
     picked = {}
@@ -101,10 +101,10 @@ def layerwise(breeding: Breeding, constants: ShareConstants) -> Variation:
 
 
 def svd_subspace(breeding: Breeding, constants: SubspaceConstants) -> Variation:
-    """X3: singular components 1..k of parent 1, the fitter, and k+1..r of parent 2; one k for all. Source: paper.
+    """X3: singular components 1..k of parent 1, the fitter, and k+1..r of parent 2; one k for all modules.
 
-    With dW = U S V^T, each part is written as A = sqrt(S) V^T and B = U sqrt(S) (``balanced``), and the parts are put
-    beside each other along r. A component that is zero in both gets a fresh row of A (``revived``). Rank 1: parent 1.
+    Each part of dW = U S V^T is factored as A = sqrt(S) V^T, B = U sqrt(S) (``balanced``), and the two are concatenated
+    along r. A component that is zero gets a fresh row of A (``revived``). At rank 1: parent 1. Source: paper.
     """
     rank = breeding.parents[0].rank
     drawn = int(torch.randint(1, max(2, rank), (), generator=breeding.rng))
@@ -122,7 +122,7 @@ def svd_subspace(breeding: Breeding, constants: SubspaceConstants) -> Variation:
 
 
 def extrapolative(breeding: Breeding, constants: ExtrapolativeConstants) -> Variation:
-    """X4: worse + eta (better - worse), eta from U[1, 1.5]; between equals parent 1 is the better.
+    """X4: worse + eta (better - worse), eta from U[1, 1.5]; at equal fitness parent 1 counts as the better.
 
     Source: paper, re-implementations (eta).
     """
@@ -138,10 +138,10 @@ def linear(breeding: Breeding, constants: LinearConstants) -> Variation:
 
 
 def slerp(breeding: Breeding, constants: ShareConstants) -> Variation:
-    """X8: along the arc between the parents, module by module, so that a mean does not shrink unlike parents.
+    """X8: spherical interpolation, module by module. Unlike a mean, it does not shrink dissimilar parents.
 
-    Weights sin((1 - t) omega) / sin omega and sin(t omega) / sin omega, omega the angle between the two dW. Parallel,
-    opposite or empty modules are combined linearly. Source: paper (name), Shoemake (1985) (formula), ours (t = 1/2).
+    Weights: sin((1 - t) omega) / sin omega and sin(t omega) / sin omega, with omega the angle between the two dW;
+    linear where a module is zero or both are parallel. Source: paper (name), Shoemake (1985) (formula), ours (t = 1/2).
     """
     return merged(breeding, lambda x, y: _on_arc(x, y, constants.share_frac), asdict(constants))
 
@@ -197,7 +197,7 @@ def _on_arc(one: Tensor, other: Tensor, t: float) -> Tensor:
 
 @dataclass(frozen=True)
 class DareConstants:
-    """X1. ``drop_frac`` in [0, 0.99] of the entries fall; ``share_frac`` in [0, 1] is parent 2's weight."""
+    """X1. ``drop_frac`` in [0, 0.99] of the entries are dropped; ``share_frac`` in [0, 1] is parent 2's weight."""
 
     drop_frac: Annotated[float, Field(ge=0, le=0.99)] = 0.7
     share_frac: Share = 0.5
@@ -205,7 +205,7 @@ class DareConstants:
 
 @dataclass(frozen=True)
 class TiesConstants:
-    """X6. ``keep_frac`` in [0.001, 1] of the entries, the largest, survive; ``share_frac``: as in X1."""
+    """X6. The largest ``keep_frac`` in [0.001, 1] of the entries are kept; ``share_frac``: as in X1."""
 
     keep_frac: Annotated[float, Field(ge=0.001, le=1)] = 0.2
     share_frac: Share = 0.5
@@ -213,7 +213,7 @@ class TiesConstants:
 
 @dataclass(frozen=True)
 class DellaConstants:
-    """X7. Entries fall with ``drop_frac`` -+ ``spread_frac`` / 2, the largest least; ``share_frac``: as in X1."""
+    """X7. Drop probability ``drop_frac`` -+ ``spread_frac`` / 2, lowest for the largest entries; ``share_frac``: X1."""
 
     drop_frac: float = 0.5
     spread_frac: Share = 0.4
@@ -226,9 +226,9 @@ class DellaConstants:
 def dare(breeding: Breeding, constants: DareConstants) -> Variation:
     """X1: drop each entry of a parent's dW with probability p, rescale the rest by 1 / (1 - p), take the weighted mean.
 
-    The mean is dense and is cut to rank r. Before the cut its expectation is the mean of the parents, and the noise of
-    the mask is spread over all directions, so the cut removes most of it. A mask on fewer coordinates, such as
-    U^T dW (r, in), puts all noise into the r directions that are kept: cosine 0.5 to the parents' mean instead of 0.9.
+    The mean is dense and is cut to rank r. Before the cut its expectation is the mean of the parents. The noise of the
+    mask is spread over all directions, so the cut removes most of it. A mask on fewer coordinates, such as U^T dW
+    (r, in), would put all noise into the r directions that are kept: cosine 0.5 to the parents' mean instead of 0.9.
     Source: paper (rule, p), Yu et al. (2024) (drop and rescale), re-implementations (mean, not sum), ours (the cut).
     """
 
@@ -248,14 +248,14 @@ def dare_dense(parents: Sequence[Factors], rng: torch.Generator, constants: Dare
     dense: Tensor | None = None
     for (a, b), share in zip(parents, (1 - constants.share_frac, constants.share_frac), strict=True):
         part = (share * scale * b) @ a
-        part.masked_fill_(_fallen(part.shape, constants.drop_frac, rng), 0.0)
+        part.masked_fill_(_drop_mask(part.shape, constants.drop_frac, rng), 0.0)
         dense = part if dense is None else dense.add_(part)
     assert dense is not None
     return dense
 
 
 def ties(breeding: Breeding, constants: TiesConstants) -> Variation:
-    """X6: trim each parent to its largest entries, elect each entry's sign, mean of those that agree.
+    """X6: trim each parent to its largest entries, elect each entry's sign, and average the entries that agree with it.
 
     Source: paper (name), Yadav et al. (2023) (rule and keep 20 %), ours (the coordinates).
     """
@@ -268,7 +268,7 @@ def ties(breeding: Breeding, constants: TiesConstants) -> Variation:
 
 
 def della(breeding: Breeding, constants: DellaConstants) -> Variation:
-    """X7: drop entries at random, small ones more often; rescale each by its own 1 / (1 - p_i); then X6's election.
+    """X7: drop entries at random, small ones more often; rescale the others by 1 / (1 - p_i); then elect signs as X6.
 
     p_i falls linearly with the magnitude's rank in its row from p + spread / 2 to p - spread / 2.
     Source: paper (name), Deep et al. (2024) (rule), ours (numbers, coordinates).
@@ -285,8 +285,8 @@ def della(breeding: Breeding, constants: DellaConstants) -> Variation:
 def fisher(breeding: Breeding, constants: ShareConstants) -> Variation:
     """X9: the mean weighted entry by entry with an importance, here the squared entry: sum w x^3 / sum w x^2.
 
-    A diagonal Fisher needs gradients on data and a breeding has none; an entry that training moved far is taken as one
-    that mattered. Source: paper (name), Matena and Raffel (2022) (weighted mean), ours (the importance).
+    A diagonal Fisher matrix needs gradients on data, which breeding does not have; an entry that training moved far is
+    taken as important. Source: paper (name), Matena and Raffel (2022) (weighted mean), ours (the importance).
     """
 
     def merge(one: Tensor, other: Tensor) -> Tensor:
@@ -297,20 +297,20 @@ def fisher(breeding: Breeding, constants: ShareConstants) -> Variation:
     return merged(breeding, merge, asdict(constants), singular_bases=True)
 
 
-_STEPS = 1 << 16
-"""One 16-bit number decides over an entry: cheaper to draw than a float, and exact to 1e-5."""
+_NUM_LEVELS = 1 << 16
+"""A 16-bit random number decides whether an entry is dropped: cheaper to draw than a float, and exact to 1e-5."""
 
 
 def _kept_frac(drop_frac: float) -> float:
-    """The probability, a multiple of 1 / 65536, that ``_fallen`` leaves an entry standing."""
-    return 1 - round(drop_frac * _STEPS) / _STEPS
+    """The probability, a multiple of 1 / 65536, that ``_drop_mask`` keeps an entry."""
+    return 1 - round(drop_frac * _NUM_LEVELS) / _NUM_LEVELS
 
 
-def _fallen(shape: torch.Size, drop_frac: float, rng: torch.Generator) -> Tensor:
-    """Which entries fall, each with ``drop_frac`` on its own: bool."""
+def _drop_mask(shape: torch.Size, drop_frac: float, rng: torch.Generator) -> Tensor:
+    """A bool mask of the entries to drop, each independently with probability ``drop_frac``."""
     size = shape.numel()
     words = torch.empty(-(-size // 4), dtype=torch.int64).random_(-(1 << 63), None, generator=rng)
-    return words.view(torch.int16)[:size].view(shape) < round(drop_frac * _STEPS) - _STEPS // 2
+    return words.view(torch.int16)[:size].view(shape) < round(drop_frac * _NUM_LEVELS) - _NUM_LEVELS // 2
 
 
 def _dropped(part: Tensor, drop_fracs: Tensor, rng: torch.Generator) -> Tensor:
@@ -336,9 +336,9 @@ def _drop_by_rank(part: Tensor, low: float, high: float) -> Tensor:
 
 
 def _elected_mean(one: Tensor, other: Tensor, share_frac: float) -> Tensor:
-    """TIES' last two steps: the sign of the weighted sum wins, and the weighted mean is over entries that have it.
+    """The last two steps of TIES: take the sign of the weighted sum, and the weighted mean of the entries with it.
 
-    An entry that one parent has dropped does not count, so what only one parent has keeps its full size.
+    A dropped entry does not count in the mean, so an entry that only one parent has kept keeps its full size.
     """
     weighted = (1 - share_frac) * one, share_frac * other
     sign = torch.sign(weighted[0] + weighted[1])

@@ -1,7 +1,7 @@
 """One generation of one role: plan survivors and parents, breed children, and admit members to the hall of fame.
 
-``plan`` reads fitness only and is cheap; ``breed`` makes one planned child from the parents' genotypes. The children
-of a generation are all made from individuals that stay, so the order of breeding does not matter.
+``plan`` reads fitness only and is cheap; ``breed`` makes one planned child from the parents' genotypes. All parents are
+survivors, so the order of breeding does not matter.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from redqueen.evolve.selection import (
     choose_leaving,
     fittest_first,
     founder_genes,
+    import_fitness,
     mutated,
     num_leaving,
-    own_fitness,
     select_parents,
 )
 from redqueen.match import STANDARD
 from redqueen.records import Birth, Individual
 
 CROSSOVER_FRAC = 0.5
-"""Chance of crossover against mutation. Source: re-implementations (a fair coin)."""
+"""Probability of crossover; otherwise mutation. Source: re-implementations (a fair coin)."""
 
 
 @dataclass(frozen=True)
 class PlannedBirth:
-    """The member that leaves, the child's parents, the operator and the seed. No parents: a fresh founder."""
+    """The replaced member, the child's parents, the operator and the seed. Without parents: a fresh founder."""
 
     replaced: str
     parents: tuple[str, ...]
@@ -46,7 +46,7 @@ class PlannedBirth:
 
 @dataclass(frozen=True)
 class Child:
-    """The child as a member, its factors and its line in the lineage."""
+    """The child as a member, its factors and its record for the lineage."""
 
     individual: Individual
     genotype: Genotype
@@ -54,11 +54,11 @@ class Child:
 
 
 def check_rules(config: Config) -> None:
-    """Raise UserError when an operator or a fitness of the user's cannot be imported, a constant is not one of its
-    operator's or out of range for adapters of this rank, or no operator suits a role of so many members."""
+    """Raise UserError when a user's operator or fitness cannot be imported, when a constant is unknown to its operator
+    or out of range for this rank, or when a role with one survivor has no operator that needs only one parent."""
     rules, population = config.evolve, config.population
     try:
-        own_fitness(rules.fitness)
+        import_fitness(rules.fitness)
     except UserError as error:
         raise UserError(f"evolve.fitness: {error}") from None
     for operator in dict.fromkeys((*rules.operators, *rules.constants)):
@@ -75,8 +75,8 @@ def check_rules(config: Config) -> None:
     lone = [size for size in sizes if size - num_leaving(size, rules.replaced_frac) == 1 < size]
     if rules.enabled and lone and all(find(operator).num_parents > 1 for operator in rules.operators):
         raise UserError(
-            f"evolve.operators has crossovers alone, and of {lone[0]} members of a role one survives: add an operator "
-            "with one parent, or more members"
+            f"evolve.operators has only crossovers, but only one of a role's {lone[0]} members survives a generation: "
+            "add an operator with one parent, or more members"
         )
 
 
@@ -87,10 +87,10 @@ def plan(
     rng: np.random.Generator,
     broken: Collection[str] = (),
 ) -> list[PlannedBirth]:
-    """The births of one generation of one role.
+    """Plan the births of one generation of one role.
 
-    ``broken`` are ids whose update was not finite: they leave first and never breed. With one survivor there is only
-    mutation; with none (all broken) the slots get fresh founders. Raises UserError for an unknown operator.
+    ``broken``: ids of members whose update was not finite; they are all replaced and are never parents. One survivor
+    can only be mutated; without any the slots get fresh founders. Raises UserError for an unknown operator.
     """
     values = [fitness[member.id] for member in individuals]
     broken_at = [i for i, member in enumerate(individuals) if member.id in broken]
@@ -118,10 +118,10 @@ def breed(
     step: int,
     rules: EvolveConfig,
 ) -> Child:
-    """Make the planned child. Same role, same slot, same rank as the one it replaces.
+    """Make the planned child, with the role, slot and rank of the member that it replaces.
 
-    ``genotypes`` must hold the parents (for a founder, the replaced one, of which only the shapes are read). The id is
-    the name of the slot's founder with the step: ``T2`` or ``T2.10``, replaced at step 20, gives ``T2.20``.
+    ``genotypes`` must hold the parents (for a founder: the replaced member, of which only the shapes are read). The id
+    is that of the slot's founder with the step: ``T2`` or ``T2.10``, replaced at step 20, gives ``T2.20``.
     """
     old = individuals[planned.replaced]
     parents = [individuals[name] for name in planned.parents]
@@ -129,9 +129,9 @@ def breed(
     birth = Birth(step, name, old.id, planned.parents, planned.operator, rng_seed=planned.rng_seed)
     child = Individual(name, old.role, old.slot, STANDARD.newcomer(), step, planned.parents, planned.operator)
     if rules.genes:
-        dice = np.random.default_rng([planned.rng_seed, 1])
-        given = rules.genes, dice
-        child = replace(child, genes=mutated(parents[0].genes, *given) if parents else founder_genes(*given))
+        gene_rng = np.random.default_rng([planned.rng_seed, 1])
+        genes = mutated(parents[0].genes, rules.genes, gene_rng) if parents else founder_genes(rules.genes, gene_rng)
+        child = replace(child, genes=genes)
     if not parents:
         rng = torch.Generator().manual_seed(planned.rng_seed)
         return Child(child, fresh_like(genotypes[old.id], rng), birth)
@@ -160,15 +160,15 @@ def replace_weakest(
     store: AdapterStore,
     rng: np.random.Generator,
 ) -> list[Child]:
-    """Replace the weakest of one role, and broken members, by children of the fittest survivors, in the store too.
+    """Replace the weakest of one role, and broken members, by children of survivors, and load these into ``store``.
 
     The arguments are those of ``plan`` and ``breed``.
     """
-    known = {member.id: member for member in members}
+    by_id = {member.id: member for member in members}
     planned = plan(members, fitness, rules, rng, broken)
     needed = dict.fromkeys(name for birth in planned for name in birth.parents or (birth.replaced,))
-    genotypes = {name: store.genotype(known[name].slot) for name in needed}
-    newborns = [breed(birth, known, genotypes, fitness, step, rules) for birth in planned]
+    genotypes = {name: store.genotype(by_id[name].slot) for name in needed}
+    newborns = [breed(birth, by_id, genotypes, fitness, step, rules) for birth in planned]
     for child in newborns:
         store.load(child.individual.slot, child.genotype)
     return newborns
@@ -183,7 +183,7 @@ def admit_fittest(
     step: int,
     store: AdapterStore,
 ) -> tuple[HallOfFame, list[Entry]]:
-    """Copy the fittest teacher and the fittest student into the hall of fame, if there is one; broken ones stay out."""
+    """Copy the fittest teacher and student that are not broken into the hall of fame, if there is one."""
     admitted = []
     for role in ("teacher", "student"):
         sound = [member for member in members if member.role == role and member.id not in broken]
@@ -196,10 +196,10 @@ def admit_fittest(
 
 
 def draw_operator(rules: EvolveConfig, num_survivors: int, rng: np.random.Generator) -> str:
-    """Crossover or mutation by a coin, then uniform among the enabled; what is impossible is not drawn.
+    """Choose crossover or mutation at random, then one of the enabled operators uniformly.
 
-    An operator counts by the parents it needs, so that the controls can be enabled like any other. With one survivor
-    and only crossovers enabled the child is a copy.
+    An operator with two parents counts as a crossover, any other as a mutation, so that controls can be enabled too.
+    With one survivor and only crossovers enabled the child is a copy.
     """
     if num_survivors == 0:
         return "founder"

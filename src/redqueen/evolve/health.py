@@ -1,7 +1,7 @@
 """Health of the co-evolution: signs of disengagement, cycles, forgetting, loss of diversity and stagnation.
 
-Five failure modes of competitive co-evolution, each measured by a pure function, and plain-language warnings. None of
-them shows in a training reward: both sides can be paid well while nothing is learned. Source: the failure modes are
+A pure function measures each of five failure modes of competitive co-evolution; ``warnings`` puts them into words. No
+training reward shows them: both sides can have high rewards while nothing is learned. Source: the failure modes are
 known (Watson and Pollack 2001; Ficici 2004); the measures and thresholds are ours.
 """
 
@@ -18,7 +18,7 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Disengagement:
-    """Shares of tasks, in [0, 1], that every attempt solved (``won_frac``) or none did (``lost_frac``): no gradient."""
+    """Shares of tasks in [0, 1] that give no gradient: all (``won_frac``) or no (``lost_frac``) attempts were right."""
 
     won_frac: float
     lost_frac: float
@@ -26,11 +26,11 @@ class Disengagement:
 
 @dataclass(frozen=True)
 class Cycling:
-    """How far payoffs are from one ladder of strength.
+    """How far the payoffs are from a single order of strength.
 
-    ``residual_frac``: the share of the payoffs' variation, in [0, 1], that no strength of teacher plus strength of
-    student explains, sampling noise taken off. ``reversal_frac``: of all comparisons of two teachers by two students,
-    the share in which the students disagree about which teacher is the harder.
+    ``residual_frac``: the share of the payoffs' variation, in [0, 1], that an additive model (strength of teacher plus
+    strength of student) does not explain, less sampling noise. ``reversal_frac``: of all comparisons of two teachers by
+    two students, the share in which the students disagree about which teacher is harder.
     """
 
     residual_frac: float
@@ -39,7 +39,7 @@ class Cycling:
 
 @dataclass(frozen=True)
 class Stability:
-    """A window of generations.
+    """Solve rate and progress over a window of generations.
 
     ``solve_mean_frac`` and ``solve_spread``: mean and standard deviation of the solve rate. ``progress_frac``: relative
     change of the progress measure from the window's first half to its second.
@@ -52,7 +52,7 @@ class Stability:
 
 @dataclass(frozen=True)
 class Diversity:
-    """One role's spread: ``weights`` as ``weight_diversity`` gives it, ``behaviour`` as ``mean_pairwise``."""
+    """Diversity of one role: ``weights`` from ``weight_diversity``, ``behaviour`` from ``mean_pairwise``."""
 
     weights: float | None = None
     behaviour: float | None = None
@@ -81,15 +81,15 @@ class Health:
         }
 
 
-# Where a warning begins. Ours: chosen so that a healthy small run stays silent.
+# Thresholds of the warnings. Ours: chosen so that a healthy small run has no warning.
 DISENGAGED_FRAC = 0.8
 """Share of tasks that all or none of the attempts solved."""
 RESIDUAL_FRAC = 0.5
-"""Share of payoff variation off the ladder."""
+"""``Cycling.residual_frac``."""
 FORGETTING_FRAC = 0.2
 """Lost score against past members."""
 WEIGHT_DIVERSITY = 0.1
-"""Mean distance over what independent adapters have."""
+"""Mean distance, relative to that of independent adapters."""
 BEHAVIOUR_DIVERSITY = 0.05
 """Mean disagreement of two members."""
 SOLVE_SPREAD = 0.03
@@ -99,7 +99,7 @@ PROGRESS_FRAC = 0.03
 
 
 def disengagement(solve_rates: Sequence[float]) -> Disengagement | None:
-    """Shares of tasks that all attempts solved, and none. ``solve_rates`` in [0, 1], one a task; None without tasks."""
+    """Shares of tasks that all or no attempts solved. ``solve_rates`` in [0, 1], one per task; None without tasks."""
     if not solve_rates:
         return None
     rates = np.asarray(solve_rates, dtype=np.float64)
@@ -111,8 +111,8 @@ def cycling(scores: Matrix, num_attempts: Matrix | None = None) -> Cycling | Non
 
     ``scores`` (teachers, students) in [0, 1], NaN for pairs without a match.
 
-    The ladder is the least-squares fit score = strength of teacher + strength of student over the known cells.
-    ``num_attempts`` (teachers, students) takes off the residual that binomial noise p (1 - p) / n alone would leave.
+    The order is the least-squares fit score = strength of teacher + strength of student over the known cells.
+    With ``num_attempts`` (teachers, students), the residual expected from binomial noise p (1 - p) / n is subtracted.
     None when no two teachers had matches with the same two students, which a cycle needs.
     """
     known = ~np.isnan(scores)
@@ -132,15 +132,15 @@ def cycling(scores: Matrix, num_attempts: Matrix | None = None) -> Cycling | Non
         variance = observed * (1 - observed) / np.maximum(1, num_attempts[known])
         noise = float(variance.mean())
     own = max(0.0, residual - noise * (observed.size - int(degrees)))
-    # Over all the variation, noise included: where there is nothing but noise this is near 0, not 0 / 0.
+    # Relative to all variation, noise included: where there is only noise this is near 0, not 0 / 0.
     return Cycling(own / total if total > 1e-12 else 0.0, reversals)
 
 
 def forgetting(then: Mapping[str, float], now: Mapping[str, float]) -> float | None:
-    """Mean lost score against past opponents: the mean over them of max(0, score then - score now), in [0, 1].
+    """Mean score lost against past opponents: the mean over them of max(0, score then - score now), in [0, 1].
 
-    Keys are the ids of the hall of fame; a score is that of today's population (or of one member), higher is better.
-    None when no opponent is in both.
+    ``then`` and ``now``: the population's (or one member's) score against each opponent, by the opponent's id in the
+    hall of fame; higher is better. None when no opponent is in both.
     """
     both = then.keys() & now.keys()
     if not both:
@@ -151,8 +151,8 @@ def forgetting(then: Mapping[str, float], now: Mapping[str, float]) -> float | N
 def weight_diversity(distances: Matrix, norms: Sequence[float]) -> float | None:
     """Mean pairwise distance of dW over sqrt(2) times the root mean square norm: 0 for copies, about 1 if independent.
 
-    ``distances`` (n, n) and ``norms`` (n) as ``adapters/genotype.py`` gives them. None for fewer than two members or
-    when all are still the base model.
+    ``distances`` (n, n) and ``norms`` (n) are those of ``adapters/genotype.py``. None for fewer than two members and
+    when every dW is 0.
     """
     size = float(np.sqrt(np.mean(np.square(norms)))) if len(norms) else 0.0
     mean = mean_pairwise(distances)
@@ -160,10 +160,10 @@ def weight_diversity(distances: Matrix, norms: Sequence[float]) -> float | None:
 
 
 def stability(solve_rates: Sequence[float], progress: Sequence[float], num_generations: int = 6) -> Stability | None:
-    """The last ``num_generations`` >= 2: is the solve rate flat while nothing moves on?
+    """Solve rate and progress over the last ``num_generations`` >= 2 generations.
 
     ``solve_rates`` in [0, 1] and ``progress`` (> 0, any measure that should grow: covered behaviour classes, structural
-    complexity, external fitness), one a generation in order of time. None while the run is shorter than the window.
+    complexity, external fitness), one per generation in order of time. None while the run is shorter than the window.
     """
     if num_generations < 2 or min(len(solve_rates), len(progress)) < num_generations:
         return None
@@ -175,7 +175,7 @@ def stability(solve_rates: Sequence[float], progress: Sequence[float], num_gener
 
 
 def warnings(health: Health) -> list[str]:
-    """What is wrong, in plain words, worst first; empty when nothing is."""
+    """Return the warnings as sentences, the most severe first."""
     found = []
     if health.disengagement is not None:
         won, lost = health.disengagement.won_frac, health.disengagement.lost_frac
@@ -198,14 +198,14 @@ def warnings(health: Health) -> list[str]:
     if health.cycling is not None and health.cycling.residual_frac >= RESIDUAL_FRAC:
         share = f"{health.cycling.residual_frac:.0%}"
         found.append(f"Cycling: no ranking by strength explains {share} of the results; ratings mislead selection.")
-    if health.stability is not None and _idles(health.stability, health.disengagement):
+    if health.stability is not None and _is_stagnant(health.stability, health.disengagement):
         rate = f"{health.stability.solve_mean_frac:.0%}"
         found.append(f"Stagnation: the solve rate stays at {rate} and the progress measure does not change.")
     return found
 
 
-def _idles(window: Stability, engaged: Disengagement | None) -> bool:
-    """Flat, without progress, and yet engaged: a disengaged race has its own warning."""
+def _is_stagnant(window: Stability, engaged: Disengagement | None) -> bool:
+    """Whether solve rate and progress are flat without disengagement, which has its own warning."""
     disengaged = engaged is not None and engaged.won_frac + engaged.lost_frac >= DISENGAGED_FRAC
     return window.solve_spread < SOLVE_SPREAD and window.progress_frac < PROGRESS_FRAC and not disengaged
 
@@ -231,9 +231,9 @@ def mean_pairwise(distances: Matrix) -> float | None:
 
 
 def solving_distances(solve_rates: Matrix) -> Matrix:
-    """Students' behaviour distances (n, n): mean |difference| of solve rates over what both attempted, NaN if nothing.
+    """Students' behaviour distances (n, n): mean |difference| of solve rates over items both attempted, NaN if none.
 
-    ``solve_rates`` is (n students, items), NaN where a student was not asked; an item is a task, or all of a teacher's.
+    ``solve_rates`` (n students, items), NaN where a student made no attempt; an item is a task, or a teacher's tasks.
     """
     n = solve_rates.shape[0]
     result = np.zeros((n, n))
@@ -246,9 +246,9 @@ def solving_distances(solve_rates: Matrix) -> Matrix:
 
 
 def proposing_distances(class_counts: Matrix) -> Matrix:
-    """Teachers' behaviour distances (n, n): total variation between the classes of tasks they write, NaN without tasks.
+    """Teachers' behaviour distances (n, n): total variation between their tasks' distributions over behaviour classes.
 
-    ``class_counts`` is (n teachers, classes): how many tasks of each behaviour class a teacher has written.
+    ``class_counts`` (n teachers, classes): tasks of each class that a teacher wrote. NaN for a teacher without tasks.
     """
     totals = class_counts.sum(axis=1, keepdims=True)
     shares = np.divide(class_counts, totals, out=np.full(class_counts.shape, np.nan), where=totals > 0)

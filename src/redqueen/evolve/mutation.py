@@ -1,7 +1,7 @@
-"""Mutation: one parent, a changed child. M1 to M6.
+"""Mutation: a child from one parent. M1 to M6.
 
-In delta space noise acts on the balanced factors U sqrt(S), sqrt(S) V^T with fixed signs, so the child depends on dW
-alone. M1 and M6 are defined on singular components. At strength zero every mutation gives its parent back.
+Noise acts on the balanced factors U sqrt(S), sqrt(S) V^T with fixed signs, so the child depends on dW alone. M1 and M6
+are defined on singular components. At strength zero the dW of every mutated child is its parent's.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class RedrawConstants:
 
 
 def spectral(breeding: Breeding, constants: SpectralConstants) -> Variation:
-    """M1: S_i <- S_i exp(e z_i), and U and V each turned by a small random Cayley rotation among their live columns.
+    """M1: S_i <- S_i exp(e z_i), and a small random Cayley rotation for the live columns of U, another for those of V.
 
-    The rotation (I - e K / 2)^-1 (I + e K / 2) has a random skew K whose columns have length about 1, so each singular
-    vector turns by about e. The spaces that B and A span stay. Source: paper (name), ours (K's scale).
+    The rotation is (I - e K / 2)^-1 (I + e K / 2), K random and skew-symmetric with columns of length about 1: each
+    singular vector turns by about e. The spans of B and A stay. Source: paper (name), ours (K's scale).
     """
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
@@ -102,10 +102,9 @@ def input_noise(breeding: Breeding, constants: NoiseConstants) -> Variation:
 
 
 def mask_components(breeding: Breeding, constants: MaskConstants) -> Variation:
-    """M3: remove ceil(rho r) random components of dW, in each module its own.
+    """M3: remove ceil(rho r) random components of dW, drawn anew for each module. Source: paper; keeping A's row: ours.
 
-    Only B's column is zeroed and A's row stays: were both zero, neither would have a gradient again. Source: paper; the
-    revival is ours.
+    Only B's column is zeroed: if A's row were zero too, neither would have a gradient again.
     """
     num_masked = math.ceil(constants.mask_frac * breeding.parents[0].rank - 1e-9)
 
@@ -121,8 +120,8 @@ def mask_components(breeding: Breeding, constants: MaskConstants) -> Variation:
 def redraw_weakest(breeding: Breeding, constants: RedrawConstants) -> Variation:
     """M6: the weakest ceil(rho r) live components keep their singular values and get fresh random unit directions.
 
-    It explores outside the parent's subspaces, which M1 and M3 never do, where that costs least. Source: ours; the
-    paper names a rank perturbation and no reader knows its definition.
+    Unlike M1 and M3 it explores outside the parent's subspaces, where that costs least. Source: ours; the paper names a
+    rank perturbation, but its definition is not known.
     """
     num_redrawn = math.ceil(constants.redraw_frac * breeding.parents[0].rank - 1e-9)
 
@@ -130,7 +129,7 @@ def redraw_weakest(breeding: Breeding, constants: RedrawConstants) -> Variation:
         spec = spectrum(stacked[0])
         a, b = balanced(spec)
         new_a, new_b = normal_like(a[:, :num_redrawn], breeding.rng), normal_like(b[:, :, :num_redrawn], breeding.rng)
-        # The weakest of the live ones: to redraw a dead component would change nothing.
+        # The weakest live ones: redrawing a dead component would change nothing.
         first = ((spec.s > 0).sum(dim=1, keepdim=True) - num_redrawn).clamp(min=0)
         where = first + torch.arange(num_redrawn)
         root = spec.s.gather(1, where).sqrt().to(a.dtype)

@@ -151,9 +151,9 @@ OPERATORS: dict[str, Operator] = {operator.id: operator for operator in _LIST}
 
 
 def find(operator_id: str) -> Operator:
-    """The operator of that id, or ``module:NAME``, an ``Operator`` of the user's, which is imported.
+    """Return the operator with this id, or import a user's ``Operator`` named as ``module:NAME``.
 
-    Raises UserError with the list of ids for any other.
+    Raises UserError with the list of ids for any other name.
     """
     if ":" in operator_id:
         return import_as(operator_id, Operator, "an operator (redqueen.evolve.operators.Operator)")
@@ -163,7 +163,7 @@ def find(operator_id: str) -> Operator:
 
 
 def tuned(operator: Operator, overrides: Mapping[str, float]) -> Operator:
-    """The operator with some constants replaced. Raises UserError for an unknown name or a value out of range."""
+    """Return the operator with constants replaced. Raises UserError for an unknown name or a value out of range."""
     known = asdict(operator.constants)
     for name in overrides:
         if name not in known:
@@ -178,8 +178,8 @@ def tuned(operator: Operator, overrides: Mapping[str, float]) -> Operator:
 def apply(operator: Operator, parents: Sequence[Genotype], fitness: Sequence[float], rng_seed: int) -> Child:
     """Make one child; the same seed gives the same child.
 
-    The child is made on the CPU, wherever the parents are, so that a seed means the same on every device.
-    ``fitness`` has one number a parent and only X4 reads it. Raises ValueError for the wrong number of parents, or
+    The child is made on the CPU, wherever the parents are, so that a seed gives the same child on every device.
+    ``fitness`` has one number per parent; only X4 reads it. Raises ValueError for the wrong number of parents, or
     parents of different shape.
     """
     if len(parents) != operator.num_parents or len(fitness) != len(parents):
@@ -194,8 +194,8 @@ def apply(operator: Operator, parents: Sequence[Genotype], fitness: Sequence[flo
 
 
 def _change(made: Variation, parent: Genotype) -> RelativeChange:
-    """The child's change, from what the operator knows of it where that is the child as it was stored."""
-    child, told = made.genotype, made.squares.keys() == parent.factors.keys()
-    if told and all(part.dtype in (torch.float32, torch.float64) for pair in child.factors.values() for part in pair):
+    """The child's change, from the operator's own ``squares`` unless storing the child in half precision rounded it."""
+    child, known = made.genotype, made.squares.keys() == parent.factors.keys()
+    if known and all(part.dtype in (torch.float32, torch.float64) for pair in child.factors.values() for part in pair):
         return change_of({name: made.squares[name] for name in parent.names})
     return relative_change(child, parent)

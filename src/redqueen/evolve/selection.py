@@ -1,10 +1,10 @@
 """Selection: fitness, survivor selection, parent selection, and inherited genes.
 
-Fitness is relative: it changes as the opponents change. Scores on held-out suites are never read here. In a role of one
-no member is replaced for its fitness; from two on at least one leaves and one stays. A broken member (its last update
-was not finite) leaves first. Genes are factors on a member's learning rate and temperature: a founder's is g^z with z
-standard normal, a child's its first parent's times g or 1/g (population-based training, Jaderberg et al. 2017; which
-genes, and g: ours).
+Fitness is relative: it changes as the opponents change. Scores on held-out suites are never read here. The only member
+of a role is never replaced for its fitness; of two or more at least one is replaced and one stays. Broken members (last
+update not finite) are replaced first. Genes are factors on a member's learning rate and temperature: a founder's is g^z
+with z standard normal, a child's its first parent's times g or 1/g (population-based training, Jaderberg et al. 2017;
+which genes, and g: ours).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from redqueen.records import Genes, Individual
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of members, by id: mean rewards of late steps, in order of time, and the share of the latest probe
-    that a student solved."""
+    """The data from which fitness is computed, by member id: ``rewards``, the mean rewards of recent steps, oldest
+    first; ``probes``, the share of the latest probe that a student solved."""
 
     rewards: Mapping[str, Sequence[float]] = field(default_factory=dict)
     probes: Mapping[str, float] = field(default_factory=dict)
@@ -40,21 +40,21 @@ def internal_fitness(
     step: int,
     config: EvolveConfig,
 ) -> dict[str, float]:
-    """Fitness by id, as the config asks for it; each role is measured among its own. ``step`` gives their ages.
+    """Fitness by id, as ``config.fitness`` defines it, role by role; ``step`` gives the members' ages.
 
-    Where a probe is configured but did not run (evolution is off, the archive is empty) students have their
-    rating. A function of the user's (``module:NAME``) gets a member and the evidence. Raises UserError when it cannot
-    be imported or gives something else than a finite number.
+    If a configured probe did not run (evolution is off, the archive is empty), students are measured by rating. A
+    user's function (``module:NAME``) gets a member and the evidence. Raises UserError when it cannot be imported or
+    does not return a finite number.
     """
-    if measure := own_fitness(config.fitness):
+    if measure := import_fitness(config.fitness):
         return finite_by({m.id: measure(m, evidence) for m in individuals}, f"evolve.fitness {config.fitness}")
     fitness: dict[str, float] = {}
     for role in dict.fromkeys(member.role for member in individuals):
         members = [member for member in individuals if member.role == role]
-        asks = config.fitness == "probe" and role != "teacher"
-        if config.fitness == "rating" or (asks and not evidence.probes):
+        uses_probe = config.fitness == "probe" and role != "teacher"
+        if config.fitness == "rating" or (uses_probe and not evidence.probes):
             values = {member.id: STANDARD.fitness(member.rating) for member in members}
-        elif asks:
+        elif uses_probe:
             values = by_late_mean(
                 {m.id: (evidence.probes[m.id],) if m.id in evidence.probes else () for m in members}, 1
             )
@@ -64,8 +64,8 @@ def internal_fitness(
     return fitness
 
 
-def own_fitness(name: str) -> Callable[[Individual, Evidence], float] | None:
-    """Import a fitness of the user's, None for one of the package's. Raises UserError where that fails."""
+def import_fitness(name: str) -> Callable[[Individual, Evidence], float] | None:
+    """Import a user's fitness; None for a built-in one. Raises UserError when the import fails."""
     return cast(Any, import_as(name, FunctionType, "a function")) if ":" in name else None
 
 
@@ -77,15 +77,15 @@ def finite_by(values: Mapping[str, object], source: str) -> dict[str, float]:
         except (TypeError, ValueError):
             good = False
         if not good:
-            raise UserError(f"{source} gives {value!r:.80} for {name}: return a finite number")
+            raise UserError(f"{source} returns {value!r:.80} for {name}: return a finite number")
     return {name: float(value) for name, value in values.items()}  # type: ignore[arg-type]
 
 
 def by_late_mean(series: Mapping[str, Sequence[float]], num_kept: int) -> dict[str, float]:
-    """Fitness by id: the mean of the last ``num_kept`` >= 1 numbers, given in order of time.
+    """Fitness by id: the mean of the last ``num_kept`` >= 1 numbers of a series, which is in order of time.
 
-    A reward is in [-1, 1]. A member without any number gets the mean of the others (0.5 when no member has any). Unlike
-    a rating it ignores who the opponent was. Source: ours.
+    A member without any number gets the mean of the others (0.5 when no member has any). Unlike a rating, a mean reward
+    ignores who the opponent was. Source: ours.
     """
     if num_kept < 1:
         raise ValueError("the window must hold at least one number")
@@ -95,9 +95,9 @@ def by_late_mean(series: Mapping[str, Sequence[float]], num_kept: int) -> dict[s
 
 
 def rank_frac(names: Sequence[str], members: Sequence[Individual], rewards: Mapping[str, Sequence[float]]) -> float:
-    """Return the rank of these members in their role by mean reward of the late steps: 0 the worst, 1 the best.
+    """Return the mean rank of the members ``names`` within their role by mean recent reward: 0 worst, 1 best.
 
-    A mean over ``names``; ties count half, so that a member chosen at random has 0.5 on average. NaN without others.
+    Ties count half, so a member chosen at random has 0.5 on average. NaN when there is no other member to compare with.
     """
     means = {m.id: fmean(rewards[m.id]) for m in members if rewards.get(m.id)}
     beaten = [
@@ -113,31 +113,31 @@ def rank_frac(names: Sequence[str], members: Sequence[Individual], rewards: Mapp
 def age_protected(
     fitness: Mapping[str, float], individuals: Sequence[Individual], step: int, min_age_steps: int
 ) -> dict[str, float]:
-    """Lift every individual younger than ``min_age_steps`` at least to the median of the grown-ups' fitness.
+    """Raise the fitness of individuals younger than ``min_age_steps`` to at least the median of the older ones.
 
-    A reset rating starts at mu - 3 sigma = 0, below almost all others, so without protection a child may leave before
+    A reset rating starts at mu - 3 sigma = 0, below almost all others, so an unprotected child may be replaced before
     it has been measured. Without an older member there is no median, and no fitness changes. Source: ours.
     """
     young = {member.id for member in individuals if step - member.born_step < min_age_steps}
-    grown = [value for name, value in fitness.items() if name not in young]
-    if not grown:
+    older = [value for name, value in fitness.items() if name not in young]
+    if not older:
         return dict(fitness)
-    floor = median(grown)
+    floor = median(older)
     return {name: max(value, floor) if name in young else value for name, value in fitness.items()}
 
 
 Selection = Literal["truncation", "tournament", "rank"]
 
 TOURNAMENT_SIZE = 2
-"""Contestants of a tournament: the mildest (ours)."""
+"""Candidates in a tournament: 2 is the weakest selection pressure (ours)."""
 
 
 def select_parents(rule: Selection, fitness: Sequence[float], num_parents: int, rng: np.random.Generator) -> list[int]:
     """The indices of ``num_parents`` distinct parents, the fittest of them first.
 
-    ``truncation`` takes the fittest (paper). ``tournament`` takes the best of two drawn at random,
-    again for each parent among those left. ``rank`` draws with weight n for the best down to 1 for the worst
-    (both ours). Raises ValueError for too few candidates.
+    ``truncation`` takes the fittest (paper). ``tournament`` takes, for each parent, the best of two drawn at random
+    from the remaining candidates. ``rank`` draws with weight n for the best down to 1 for the worst (both ours). Raises
+    ValueError for too few candidates.
     """
     if not 1 <= num_parents <= len(fitness):
         raise ValueError(f"cannot select {num_parents} parents from {len(fitness)}")
@@ -161,7 +161,7 @@ def fittest_first(fitness: Sequence[float]) -> list[int]:
 
 
 def num_leaving(num_members: int, replaced_frac: float) -> int:
-    """How many of a role leave: the fraction rounded down, at least 1 of 2 or more, never all; 0 for a fraction 0."""
+    """How many of a role are replaced: the fraction rounded down, at least 1 of 2 or more, never all; 0 for 0."""
     if not 0 <= replaced_frac <= 1:
         raise ValueError("replaced_frac must be in [0, 1]")
     if num_members < 2 or replaced_frac == 0:
@@ -170,8 +170,8 @@ def num_leaving(num_members: int, replaced_frac: float) -> int:
 
 
 def choose_leaving(fitness: Sequence[float], replaced_frac: float = 0.25, broken: Collection[int] = ()) -> list[int]:
-    """The indices of the members that leave: the broken first, then the least fit fraction (paper: 25 %), not the
-    fittest."""
+    """The indices to replace: all broken members, then the least fit of the others up to the fraction (paper: 25 %),
+    but not the fittest of these."""
     quota = num_leaving(len(fitness), replaced_frac)
     leaving = sorted(broken)
     sound = [i for i in fittest_first(fitness) if i not in leaving]
@@ -181,7 +181,7 @@ def choose_leaving(fitness: Sequence[float], replaced_frac: float = 0.25, broken
 
 
 GENE_FACTOR = 1.25
-"""g, as population-based training has it."""
+"""g. Source: population-based training."""
 SMALLEST, LARGEST = 0.1, 10.0
 """Bounds of a factor (ours)."""
 
@@ -192,7 +192,7 @@ def founder_genes(enabled: Sequence[str], rng: np.random.Generator) -> Genes:
 
 
 def mutated(genes: Genes, enabled: Sequence[str], rng: np.random.Generator) -> Genes:
-    """Return a child's genes."""
+    """Return a child's genes, mutated from its first parent's ``genes``."""
     steps = {name: GENE_FACTOR if rng.random() < 0.5 else 1.0 / GENE_FACTOR for name in enabled}
     return replace(genes, **{name: _bounded(getattr(genes, name) * step) for name, step in steps.items()})
 

@@ -1,13 +1,13 @@
 """The singular value decomposition of dW from its factors, batched over layers; no dense dW, no tall QR.
 
 Thin QR of the factors, [B1 B2] = Q_out T_out and [A1; A2]^T = Q_in T_in, turns each dW_i = B_i A_i into a small core
-Q_out^T dW_i Q_in. The triangles come from float64 Gram matrices, and the tall Q are never formed: what is small (cores,
-singular vectors in coordinates) is computed in float64, and one product with the factors at the end makes the child.
-Householder QR gives the same to rounding and took 2.5 times as long on tall, thin factors.
+Q_out^T dW_i Q_in. T_out and T_in come from float64 Gram matrices, and the tall Q are never formed. The small matrices
+(cores, singular vectors in coordinates) are computed in float64, and one product with the factors makes the child.
+Householder QR gives the same up to rounding and took 2.5 times as long on tall, thin factors.
 
-The balanced writing B = U sqrt(S), A = sqrt(S) V^T with fixed signs is the same for every writing (B R, R^-1 A) of one
-adapter, so noise that acts on it depends on dW alone. (Where singular values are equal the directions among them are
-free, and so is the noise on them.) The scale alpha / rank is left out: every operator is homogeneous in dW.
+The balanced factorisation B = U sqrt(S), A = sqrt(S) V^T with fixed signs is the same for every factorisation (B R,
+R^-1 A) of one adapter, so noise on it depends on dW alone. (Equal singular values leave their directions free, and
+so the noise on them.) The scale alpha / rank is left out: every operator is homogeneous in dW.
 Source: method (SVD through QR, balanced split), ours (Gram matrices, signs).
 """
 
@@ -23,15 +23,15 @@ from torch import Tensor
 from redqueen.adapters.genotype import Factors, Genotype, clone, gram_of_rows, on_cpu, same_shape
 
 MAX_STACK_NUMEL = 4_000_000
-"""Entries of the larger factor in one stack; also fixes how random draws are laid out, so a seed depends on it."""
+"""Maximum entries of the larger factor in one stack. Changing it changes the order of random draws."""
 
 Names = tuple[str, ...]
 
 
 def stacks(parents: Sequence[Genotype], only: Collection[str] | None = None) -> Iterator[tuple[Names, list[Factors]]]:
-    """Walk the modules by shape: names (L of them) and, parent by parent, ``(A (L, r, in), B (L, out, r))``.
+    """Yield stacks of modules of one shape: their L names and, for each parent, ``(A (L, r, in), B (L, out, r))``.
 
-    Half-precision factors come as float32 (float64 stays). ``only`` restricts the walk to some modules.
+    Half-precision factors are converted to float32; float64 stays. ``only`` restricts the stacks to some modules.
     """
     by_shape: dict[tuple[torch.Size, torch.Size], list[str]] = {}
     for name, (a, b) in parents[0].factors.items():
@@ -47,7 +47,7 @@ def stacks(parents: Sequence[Genotype], only: Collection[str] | None = None) -> 
 def map_stacks(
     parents: Sequence[Genotype], change: Callable[[Names, list[Factors]], Factors], only: Collection[str] | None = None
 ) -> Genotype:
-    """The child whose stacks are ``change(names, the parents' stacks)``; modules outside ``only`` copy parent 0.
+    """Make the child whose stacks are ``change(names, the parents' stacks)``; modules outside ``only`` copy parent 0.
 
     The child has parent 0's dtype, module order and alpha, and shares no memory with another genotype.
     """
@@ -75,10 +75,10 @@ def _wide(stack: Tensor) -> Tensor:
 
 
 DEAD_FRAC = 1e-5
-"""Singular values below this share of the layer's largest are rounding, not adaptation: they are set to 0."""
+"""Singular values below this share of the layer's largest are rounding errors: they are set to 0."""
 
 _RANK_TOLERANCE = 1e-12
-"""Squared singular values of the column-scaled factors below this share of the largest count as linear dependence."""
+"""Squared singular values of the scaled factors below this share of the largest count as linear dependence."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Joint:
     """One or more adapters of L layers in one pair of orthonormal bases: dW_i = Q_out core_i Q_in^T.
 
     ``parts`` are the factors (A (L, r, in), B (L, out, r)), k columns in all. Q_out = [B1 B2] mix_out with mix_out
-    (L, k, m), and Q_in = [A1; A2]^T mix_in with mix_in (L, k, m); each core is (L, m, m). The other way round [B1 B2] =
+    (L, k, m), and Q_in = [A1; A2]^T mix_in with mix_in (L, k, m); each core is (L, m, m). Conversely, [B1 B2] =
     Q_out tri_out. Small tensors are float64; where factors are linearly dependent the surplus basis vectors are zero.
     """
 
@@ -126,7 +126,7 @@ def squares_of(core: Tensor, parent: Tensor) -> list[tuple[float, float]]:
 
 
 def in_singular_bases(pair: Joint) -> Joint:
-    """The same pair in its joint singular bases, which depend on the two dW alone.
+    """Write the pair in its joint singular bases, which depend on the two dW alone.
 
     They are the eigenvectors of dW_1 dW_1^T + dW_2 dW_2^T and of dW_1^T dW_1 + dW_2^T dW_2. A vector's sign is free,
     and flipping it flips the same entries of both cores. Source: ours.
@@ -139,9 +139,9 @@ def in_singular_bases(pair: Joint) -> Joint:
 
 
 def cut(basis: Joint, core: Tensor, rank: int) -> tuple[Spectrum, Tensor]:
-    """The best rank-``rank`` part (Eckart and Young) of Q_out core Q_in^T for a core (L, m, m), with signs fixed.
+    """The best rank-``rank`` approximation (Eckart and Young) of Q_out core Q_in^T for a core (L, m, m).
 
-    Returned twice: decomposed, and as a core in the same bases.
+    Returned twice: as a decomposition with fixed signs, and as a core in the same bases.
     """
     u, s, vh = torch.linalg.svd(core)
     u, s, vh = u[:, :, :rank], s[:, :rank], vh[:, :rank]
@@ -156,13 +156,13 @@ def cut(basis: Joint, core: Tensor, rank: int) -> tuple[Spectrum, Tensor]:
 
 
 _SPARE, _ROUNDS = 16, 3
-"""Columns in addition to the rank, and power iterations, of the randomised decomposition."""
+"""Extra columns (oversampling) and power iterations of the randomised decomposition."""
 
 
 def cut_dense(dense: Tensor, rank: int, rng: torch.Generator) -> Factors:
-    """The best rank-``rank`` part of one dense dW (out, in), in the balanced writing (A (rank, in), B (out, rank)).
+    """The best rank-``rank`` approximation of one dense dW (out, in) as balanced factors (A (rank, in), B (out, rank)).
 
-    Dead components are zero. By a randomised range finder with power iterations, since an exact decomposition of a
+    Dead components are zero. It uses a randomised range finder with power iterations, since an exact decomposition of a
     large module takes minutes. Source: Halko, Martinsson and Tropp (2011), algorithm 4.4.
     """
     width = min(rank + _SPARE, *dense.shape)
@@ -180,12 +180,12 @@ def cut_dense(dense: Tensor, rank: int, rng: torch.Generator) -> Factors:
 
 def spectrum(factors: Factors) -> Spectrum:
     """The singular value decomposition of one adapter's layers."""
-    alone = joint([factors])
-    return cut(alone, alone.cores[0], factors[0].shape[1])[0]
+    basis = joint([factors])
+    return cut(basis, basis.cores[0], factors[0].shape[1])[0]
 
 
 def balanced(spec: Spectrum) -> Factors:
-    """The balanced writing: A = sqrt(S) V^T (L, r, in), B = U sqrt(S) (L, out, r)."""
+    """The balanced factors: A = sqrt(S) V^T (L, r, in), B = U sqrt(S) (L, out, r)."""
     root = spec.s.sqrt()[:, None, :]
     return rows(replace(spec, v=spec.v * root)), columns(replace(spec, u=spec.u * root))
 
@@ -212,10 +212,10 @@ def _sum(blocks: list[Tensor]) -> Tensor:
 
 
 def revived(a: Tensor, b: Tensor, rng: torch.Generator) -> Factors:
-    """Give every dead component a fresh row of A, dW unchanged.
+    """Give every dead component a fresh row of A; dW does not change.
 
-    A component whose row of A and column of B are both zero has zero gradients at every step. Its row is drawn as a new
-    LoRA adapter draws it, uniform in +-1 / sqrt(in), and B's column stays zero. Source: ours.
+    A component whose row of A and column of B are both zero has zero gradients at every step. Its row is drawn as in a
+    new LoRA adapter, uniform in +-1 / sqrt(in), and B's column stays zero. Source: ours.
     """
     empty_rows = torch.linalg.vector_norm(a, dim=2) == 0
     if not bool(empty_rows.any()):
@@ -235,8 +235,8 @@ def _grams(parts: Sequence[Tensor]) -> Tensor:
 def _orthonormal(gram: Tensor) -> tuple[Tensor, Tensor]:
     """``mix`` and ``tri``, both (L, k, k) in float64, of k rows X with the Gram matrices ``gram`` = X X^T.
 
-    X^T mix has orthonormal columns (or zero ones) and X^T = (X^T mix) tri. The rows are scaled to length one first, so
-    that a small row next to a large one keeps its digits, as in Householder QR.
+    X^T mix has orthonormal columns (or zero ones) and X^T = (X^T mix) tri. The rows are first scaled to length one, so
+    that a small row next to a large one keeps its precision, as in Householder QR.
     """
     length = gram.diagonal(dim1=1, dim2=2).clamp(min=0).sqrt()
     length = torch.where(length > 0, length, 1.0)
@@ -249,9 +249,9 @@ def _orthonormal(gram: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _signs(parts: Sequence[Factors], u: Tensor) -> Tensor:
-    """+1 or -1 for each column of U = [B1 B2] u, (L, r), so that its product with a fixed irregular vector is positive.
+    """+1 or -1 (L, r) for each column of U = [B1 B2] u, so that its product with a fixed irregular vector is positive.
 
-    Irregular (multiples of the golden ratio modulo 1, plus 0.5), because a plain sum is 0 for columns like (1, -1).
+    The vector (multiples of the golden ratio modulo 1, plus 0.5) is irregular because a sum is 0 for (1, -1).
     """
     index = torch.arange(parts[0][1].shape[1], dtype=torch.float64)
     weights = 0.5 + (index * 0.6180339887498949) % 1.0
@@ -260,11 +260,11 @@ def _signs(parts: Sequence[Factors], u: Tensor) -> Tensor:
 
 
 MERGED = "merged"
-"""The name of the students' mean, as a candidate for the run's product."""
+"""The name of the students' mean as a candidate for the run's product."""
 
 
 def mean_of(genotypes: Sequence[Genotype]) -> Genotype:
-    """Return the mean dW of one or more adapters, cut to their rank; of one its copy.
+    """Return the mean dW of adapters, cut to their rank; for a single adapter, a copy.
 
     [B1 .. Bn] [A1; ..; An] / n is exact at rank n r, then cut. Source: WARP (Rame et al. 2024); the cut is ours.
     Raises ValueError unless all have the same modules, rank and alpha.
@@ -273,7 +273,7 @@ def mean_of(genotypes: Sequence[Genotype]) -> Genotype:
         raise ValueError("a mean needs adapters of the same modules, shapes, rank and alpha")
     if len(genotypes) == 1:
         return clone(genotypes[0])
-    rng = torch.Generator().manual_seed(0)  # for the rows of dead components, which leave dW as it is
+    rng = torch.Generator().manual_seed(0)  # for the fresh rows of dead components, which do not change dW
 
     def change(names: Names, stacked: list[Factors]) -> Factors:
         bases = joint(stacked)

@@ -15,7 +15,7 @@ from redqueen.adapters.genotype import Genotype, Squares
 
 @dataclass(frozen=True)
 class Breeding:
-    """What every operator is given: the parents with their fitness, the fitter or first one first; dice."""
+    """The input of every operator: parents (selection puts the fitter one first), their fitness, a random generator."""
 
     parents: Sequence[Genotype]
     fitness: Sequence[float]
@@ -24,10 +24,10 @@ class Breeding:
 
 @dataclass(frozen=True)
 class Variation:
-    """A child and the constants that made it, those that were drawn among them (for the lineage).
+    """A child and the constants that made it, including those that were drawn (for the lineage).
 
-    ``squares``: of each module |dW_child - dW_1|^2 and |dW_1|^2, alpha / rank aside, dW_1 the first parent's, where the
-    operator knows them from its small matrices; else empty.
+    ``squares``: |dW_child - dW_1|^2 and |dW_1|^2 of each module, without alpha / rank; dW_1 is the first parent's.
+    Empty unless the operator can compute them cheaply from its small matrices.
     """
 
     genotype: Genotype
@@ -37,11 +37,11 @@ class Variation:
 
 Share = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0)]
-"""Ranges of an operator's constants: its dataclass, one of pydantic's, checks them."""
+"""Ranges of an operator's constants; the operator's pydantic dataclass checks them."""
 
 
 def check_range(name: str, value: float, low: float, high: float) -> None:
-    """Raise ValueError unless low <= value <= high; NaN is never within."""
+    """Raise ValueError unless low <= value <= high; NaN raises too."""
     if not low <= value <= high:
         raise ValueError(f"{name} is {value} and must be in [{low:g}, {high:g}]")
 

@@ -121,11 +121,11 @@ def choose_product(
     students = candidates(state, num_candidates(engine.config))
     prober = engine.prober(Streams(config.rng_seed, state.step))
     taught = [distilled_member(engine.config, state)] if distilled and distilled.num_answers else []
-    look = prober.look(tasks, [*taught, *students])
-    shares = look.means()
+    result = prober.attempt(tasks, [*taught, *students])
+    shares = result.means()
     if len(students) > 1:
         with merged_in_place(engine, students) as stand_in:
-            shares = look.beside(prober.look(tasks, [stand_in])).means()
+            shares = result.joined(prober.attempt(tasks, [stand_in])).means()
             if config.product == "merged" or preferred(shares) == MERGED:
                 return Product(MERGED, shares, examiner.members([stand_in]))
     chosen = next(one for one in [*students, *taught] if not shares or one.id == preferred(shares))
