@@ -85,7 +85,7 @@ def test_recorded_steps_write_the_tokens_of_plain_steps(
     assert replays == 0
     recording = sampler(bank, cuda_graphs=True)
     assert recording.sample(REQUESTS) == plain
-    assert replays == recording.steps_run - recording.steps_between_looks
+    assert replays == recording.steps_run - recording.steps_between_checks
 
 
 @pytest.mark.parametrize("architecture", CONFIGS)

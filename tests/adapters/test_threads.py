@@ -8,7 +8,7 @@ import torch
 from test_torch_sampler import REQUESTS, sampler
 from tiny_models import tiny_bank
 
-from redqueen.adapters.threads import LaneSampler, side_by_side
+from redqueen.adapters.threads import LaneSampler, run_in_threads
 from redqueen.records import Completion, Request
 from redqueen.timing import Report
 
@@ -42,7 +42,7 @@ def test_each_lane_is_routed_to_its_own_members() -> None:
 
         return run
 
-    found = side_by_side([hidden(1), hidden(2)])
+    found = run_in_threads([hidden(1), hidden(2)])
     for slot, logits in zip((1, 2), found, strict=True):
         with torch.no_grad(), bank.routed([slot]):
             assert torch.equal(logits, bank.base.model(tokens).logits)
@@ -88,7 +88,7 @@ def test_a_lane_that_fails_ends_the_others_and_its_error_is_the_callers() -> Non
         raise ValueError("no such member")
 
     with pytest.raises(ValueError, match="no such member"):
-        side_by_side([endless, failing, endless])
+        run_in_threads([endless, failing, endless])
 
 
 def test_a_thread_that_cannot_be_started_ends_those_that_were(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_a_thread_that_cannot_be_started_ends_those_that_were(monkeypatch: pytes
     before = threading.active_count()
     monkeypatch.setattr("redqueen.adapters.threads.Thread", Second)
     with pytest.raises(RuntimeError, match="new thread"):
-        side_by_side([endless, endless])
+        run_in_threads([endless, endless])
     assert threading.active_count() == before
 
 
@@ -120,7 +120,7 @@ def test_nothing_is_said_to_be_done_while_a_lane_has_not_said_how_much_it_has() 
         spoken.wait(timeout=30)
         report(1, 3)
 
-    side_by_side([first, second], lambda done, total, tokens=0: heard.append((done, total)))
+    run_in_threads([first, second], lambda done, total, tokens=0: heard.append((done, total)))
     assert heard == [(4, 6)]
 
 

@@ -226,7 +226,7 @@ def test_a_stop_string_ends_a_completion_at_the_token_that_completes_it(num_step
     free = TorchSampler(bank, max_new_tokens=20, end_tokens=[]).sample(REQUESTS)
     strings = ["zb", "ab", "q"]
     stopping = TorchSampler(bank, max_new_tokens=20, end_tokens=[], stopper=StopStrings(strings, letters))
-    stopping.steps_between_looks = num_steps
+    stopping.steps_between_checks = num_steps
     stopped_early = 0
     for whole, cut in zip(free, stopping.sample(REQUESTS), strict=True):
         for one, other in zip(whole, cut, strict=True):
@@ -268,7 +268,7 @@ def test_a_requests_temperature_is_a_factor_on_the_samplers() -> None:
 def test_looking_less_often_changes_nothing() -> None:
     bank = tiny_bank()
     often, seldom = (TorchSampler(bank, max_new_tokens=40, end_tokens=range(5), max_rows=4) for _ in range(2))
-    seldom.steps_between_looks = 7
+    seldom.steps_between_checks = 7
     one, other = often.sample(REQUESTS), seldom.sample(REQUESTS)
     assert [[c.tokens for c in cs] for cs in one] == [[c.tokens for c in cs] for cs in other]
 
@@ -320,7 +320,7 @@ def test_on_a_gpu_every_step_but_the_first_ones_of_a_sampler_is_a_recorded_one(m
     recording = sampler(bank, max_rows=5)
     recording.cuda_graphs = True
     assert recording.sample(REQUESTS) == expected
-    first = recording.steps_between_looks
+    first = recording.steps_between_checks
     assert (len(plain), len(recorded)) == (first, recording.steps_run - first)
     assert recording.sample(REQUESTS) == expected
     assert len(plain) == first

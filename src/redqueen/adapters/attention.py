@@ -1,9 +1,9 @@
-"""Attention over a shared prompt and a row's own tokens, and the key-value cache that feeds it.
+"""Attention over a shared prompt and a row's own tokens, and the key-value cache for both.
 
-The G attempts at one prompt share its keys and values: they are computed once, stored once and read once for all
-attempts of a step, as one product of G queries. A row's own tokens have a cache of their own; the two partial softmaxes
-are merged through their log-sum-exp, which is exact. (Known as bifurcated or cascade attention: Athiwaratkun et al.
-2024.) Every layer of any Hugging Face decoder reaches this through the library's attention interface.
+The G attempts at one prompt share its keys and values: they are computed once, stored once, and read once per decoding
+step as one product with G queries. A row's own tokens have a separate cache; the two partial softmaxes are merged
+through their log-sum-exp, which is exact. (Known as bifurcated or cascade attention: Athiwaratkun et al. 2024.) Every
+layer of any Hugging Face decoder calls this through the library's attention interface.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ATTENTION_NAME = "redqueen"
 
 
 def register_attention() -> None:
-    """Make this file's attention known to transformers under ``ATTENTION_NAME``."""
+    """Register ``attention`` with transformers under ``ATTENTION_NAME``."""
     AttentionInterface.register(ATTENTION_NAME, attention)
     AttentionMaskInterface.register(ATTENTION_NAME, sdpa_mask)
 
@@ -42,18 +42,19 @@ def attention(
     tree: TreePlan | None = None,
     **kwargs: object,
 ) -> tuple[Tensor, None]:
-    """Attend through ``prefix_cache`` while decoding, along ``tree`` in packed rows, else plainly as the model asks.
+    """Attend through ``prefix_cache`` while decoding, along ``tree`` in packed rows, and otherwise as the model asks.
 
-    The signature, open ``kwargs`` included, is the one transformers calls. ``query`` (rows, heads, length, head_dim).
-    Returns (rows, length, heads, head_dim). Keys and values are stored here: transformers is given no cache, since the
-    methods that it calls on one, and the argument that takes it, differ between its releases.
+    transformers calls this signature, including ``kwargs``. ``query`` (rows, heads, length, head_dim). Returns (rows,
+    length, heads, head_dim). Keys and values are stored here; transformers gets no cache, since the methods that it
+    calls on one, and the argument that takes it, differ between its releases.
     """
     scale = scaling if scaling is not None else query.shape[-1] ** -0.5
     if prefix_cache is not None:
         prefix_cache.store(key, value, cast(int, module.layer_idx))
     if tree is not None:
         packed = prefix_cache.packed if prefix_cache else None
-        cached = prefix_cache.beginnings(packed, cast(int, module.layer_idx)) if prefix_cache and packed else None
+        layer = cast(int, module.layer_idx)
+        cached = prefix_cache.cached_keys_values(packed, layer) if prefix_cache and packed else None
         return tree_attention(query, key, value, tree, scale, cached), None
     if prefix_cache is None or not prefix_cache.decoding:
         plain: Callable[..., tuple[Tensor, None]] = sdpa_attention_forward
@@ -63,13 +64,13 @@ def attention(
 
 
 @dataclass
-class Reading:
-    """What a decoding step reads of the cache; rebuilt when rows come or go, ``own_*`` each step.
+class StepIndex:
+    """Indices and masks of a decoding step; rebuilt when rows are added or removed, ``own_*`` in each step.
 
     ``grouped`` (groups * ``group_size``,): the rows of each group, padded with any row; ``ungrouped`` (rows,): the
-    index of a row among them; both None when the rows lie so already. ``prompt_bias`` (groups, 1, 1, prompt length) and
-    ``own_bias`` (rows, 1, 1, own length): 0 where there is a token and -inf elsewhere. ``own_place`` (rows * kv
-    heads,): where the new key of a row goes in the flat own cache.
+    index of a row among them; both None when the rows are already in this order. ``prompt_bias`` (groups, 1, 1, prompt
+    length) and ``own_bias`` (rows, 1, 1, own length): 0 where there is a token and -inf elsewhere. ``own_place`` (rows
+    * kv heads,): the index of a row's new key in the flat own cache.
     """
 
     grouped: Tensor | None
@@ -81,10 +82,10 @@ class Reading:
 
 
 class PrefixCache:
-    """Keys and values of ``num_groups`` prompts and of ``num_rows`` rows' own tokens, for every layer.
+    """Keys and values of ``num_groups`` prompts and of the own tokens of ``num_rows`` rows, for every layer.
 
-    Per layer ``prompt_k``, ``prompt_v``: (groups * kv heads, prompt length, head_dim), ``own_k``, ``own_v``:
-    (rows * kv heads, own length, head_dim), of ``dtype``.
+    Per layer, in ``dtype``: ``prompt_k``, ``prompt_v`` (groups * kv heads, prompt length, head_dim); ``own_k``,
+    ``own_v`` (rows * kv heads, own length, head_dim).
     """
 
     def __init__(
@@ -109,26 +110,26 @@ class PrefixCache:
         self.decoding = False
         self.filling: Tensor | None = None
         self.packed: PackedPrompts | None = None
-        self.reading: Reading | None = None
+        self.step_index: StepIndex | None = None
 
     def store(self, key: Tensor, value: Tensor, layer: int) -> None:
-        """Store a layer's new keys and values (rows, kv heads, length, head_dim), before anything attends to them.
+        """Store a layer's new keys and values (rows, kv heads, length, head_dim), before any query attends to them.
 
-        Filling: they are whole prompts, for the groups ``filling``, or the rows in which these are ``packed``.
-        Decoding: one token for each row.
+        While decoding, they are one token for each row. Otherwise they are whole prompts of the groups ``filling``, or
+        the rows into which these prompts are ``packed``.
         """
         if self.decoding:
-            assert self.reading is not None
+            assert self.step_index is not None
             for store, new in ((self.own_k, key), (self.own_v, value)):
                 flat = store[layer].view(-1, self.head_dim)  # (rows * kv heads * own length, head_dim)
                 # new (rows, kv heads, 1, head_dim) -> (rows * kv heads, head_dim)
-                flat.index_copy_(0, self.reading.own_place, new.reshape(-1, self.head_dim).to(flat.dtype))
+                flat.index_copy_(0, self.step_index.own_place, new.reshape(-1, self.head_dim).to(flat.dtype))
         else:
             assert self.filling is not None
             if key.shape[1] != self.kv_heads:
-                raise ValueError(f"its config says {self.kv_heads} heads of keys, and it has {key.shape[1]}")
+                raise ValueError(f"its config has {self.kv_heads} key-value heads, but the model has {key.shape[1]}")
             if self.packed is not None:
-                before_k, before_v = self.beginnings(self.packed, layer).chunk(2, dim=1)
+                before_k, before_v = self.cached_keys_values(self.packed, layer).chunk(2, dim=1)
                 # (n, kv heads, length, head_dim) each, n = the groups that are filled
                 key, value = self._whole(self.packed, key, before_k), self._whole(self.packed, value, before_v)
             for store, whole in ((self.prompt_k, key), (self.prompt_v, value)):
@@ -136,11 +137,11 @@ class PrefixCache:
                 prompts = store[layer].view(-1, self.kv_heads, store[layer].shape[1], self.head_dim)
                 length = whole.shape[2]
                 prompts[self.filling, :, :length] = whole.to(prompts.dtype)
-                # What an earlier prompt left behind is masked, but a masked NaN would still spoil the product.
+                # Values of an earlier prompt are masked, but a masked NaN would still spoil the product.
                 prompts[self.filling, :, length:] = 0.0
 
-    def beginnings(self, packed: PackedPrompts, layer: int) -> Tensor:
-        """Return keys, then values (tokens, 2 * kv heads, head_dim), of what ``packed`` finds in the cache."""
+    def cached_keys_values(self, packed: PackedPrompts, layer: int) -> Tensor:
+        """Return keys, then values (tokens, 2 * kv heads, head_dim), of the tokens ``packed.in_cache``."""
         place, position = packed.in_cache
         shape = (-1, self.kv_heads, self.prompt_tokens, self.head_dim)
         stores = self.prompt_k[layer].view(shape), self.prompt_v[layer].view(shape)
@@ -155,23 +156,23 @@ class PrefixCache:
         return torch.where((packed.sources >= 0)[..., None, None], found, 0.0).transpose(1, 2)
 
     def clear_own(self, rows: Tensor) -> None:
-        """Zero the own cache of ``rows`` before new attempts move in, so that a broken member leaves no NaN."""
+        """Zero the own cache of ``rows`` before new attempts use it, so that a broken member leaves no NaN."""
         for store in (*self.own_k, *self.own_v):
             store.view(-1, self.kv_heads, store.shape[1], self.head_dim)[rows] = 0.0
 
     @property
     def prompt_tokens(self) -> int:
-        """The length of the prompts' part."""
+        """The length of the prompt cache."""
         return self.prompt_k[0].shape[1]
 
     def cut_prompts(self, prompt_tokens: int) -> None:
-        """Shorten the prompts' part, when only shorter prompts are left."""
+        """Shorten the prompt cache, when only shorter prompts are left."""
         for layers in (self.prompt_k, self.prompt_v):
             for i, store in enumerate(layers):
                 layers[i] = store[:, :prompt_tokens].contiguous()
 
     def grow_own(self, own_tokens: int) -> None:
-        """Make room for ``own_tokens`` tokens in every row's own cache."""
+        """Extend every row's own cache to ``own_tokens`` tokens."""
         for layers in (self.own_k, self.own_v):
             for i, store in enumerate(layers):
                 # (rows * kv heads, own_tokens, head_dim)
@@ -180,7 +181,7 @@ class PrefixCache:
                 layers[i] = longer
 
     def keep(self, groups: Tensor | None, rows: Tensor) -> None:
-        """Shrink to the given ``rows`` and, unless None, ``groups``, in the given order."""
+        """Keep only the given ``rows`` and, unless None, ``groups``, in the given order."""
         for stores, kept in (((self.prompt_k, self.prompt_v), groups), ((self.own_k, self.own_v), rows)):
             if kept is None:
                 continue
@@ -195,8 +196,8 @@ class PrefixCache:
 
         ``query`` (rows, heads, head_dim). Returns (rows, heads * head_dim) of the cache's dtype.
         """
-        assert self.reading is not None
-        reading, heads, dim = self.reading, self.kv_heads, self.head_dim
+        assert self.step_index is not None
+        step_index, heads, dim = self.step_index, self.kv_heads, self.head_dim
         num_rows, num_heads, _ = query.shape
         shared = num_heads // heads  # query heads that share one key-value head
         q = query.to(self.own_k[layer].dtype)  # (rows, heads, head_dim)
@@ -205,24 +206,24 @@ class PrefixCache:
             q.reshape(num_rows * heads, shared, dim),
             self.own_k[layer],
             self.own_v[layer],
-            reading.own_bias,
+            step_index.own_bias,
             heads,
             scale,
         )
-        groups, size = reading.prompt_bias.shape[0], reading.group_size
-        if reading.grouped is not None:
-            q = q.index_select(0, reading.grouped)  # (groups * group_size, heads, head_dim)
-        # The rows of a group become further queries of its prompt: (groups * kv heads, group_size * shared, head_dim)
+        groups, size = step_index.prompt_bias.shape[0], step_index.group_size
+        if step_index.grouped is not None:
+            q = q.index_select(0, step_index.grouped)  # (groups * group_size, heads, head_dim)
+        # The rows of a group become more queries of its prompt: (groups * kv heads, group_size * shared, head_dim)
         grouped = q.reshape(groups, size, heads, shared, dim).transpose(1, 2).reshape(-1, size * shared, dim)
         # out (groups * kv heads, group_size * shared, head_dim), lse (groups, kv heads, group_size * shared)
         out, lse = partial_attention(
-            grouped, self.prompt_k[layer], self.prompt_v[layer], reading.prompt_bias, heads, scale
+            grouped, self.prompt_k[layer], self.prompt_v[layer], step_index.prompt_bias, heads, scale
         )
-        # Back to one line for each row: out (groups * group_size, heads, head_dim), lse (groups * group_size, heads, 1)
+        # Back to one entry per row: out (groups * group_size, heads, head_dim), lse (groups * group_size, heads, 1)
         out = out.view(groups, heads, size, shared, dim).transpose(1, 2).reshape(-1, num_heads, dim)
         lse = lse.view(groups, heads, size, shared).transpose(1, 2).reshape(-1, num_heads, 1)
-        if reading.ungrouped is not None:
-            out, lse = out.index_select(0, reading.ungrouped), lse.index_select(0, reading.ungrouped)
+        if step_index.ungrouped is not None:
+            out, lse = out.index_select(0, step_index.ungrouped), lse.index_select(0, step_index.ungrouped)
         # Softmax over both parts: weights e^lse of each, normalised = a sigmoid of their difference.
         share = torch.sigmoid(lse - own_lse.view(num_rows, num_heads, 1)).to(out.dtype)  # (rows, heads, 1)
         return torch.lerp(own.view(num_rows, num_heads, dim), out, share).view(num_rows, num_heads * dim)

@@ -1,9 +1,9 @@
 """The adapter bank: the LoRA factors of all members stacked on one frozen base, and rows routed to members.
 
-A member's factors live in one row of ``flat`` (members, parameters), module after module, A before B, so a member is
-copied, checkpointed, clipped and stepped as one vector. Each targeted linear layer carries a forward hook that adds
-scale * B (A x) of the row's member with two batched products; with no route set, the hook does nothing and the model
-is the base. Source: LoRA (Hu et al. 2021), PEFT's conventions; the stacking is ours.
+A member's factors are one row of ``flat`` (members, parameters), module after module, A before B, so a member is
+copied, checkpointed, clipped and stepped as one vector. A forward hook on each targeted linear layer adds scale * B (A
+x) of the row's member with two batched products; without a route the hook does nothing and the model is the base.
+Source: LoRA (Hu et al. 2021), PEFT's conventions; the stacking is ours.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Hook = Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor | None]
 
 @dataclass(frozen=True)
 class Site:
-    """One targeted linear layer: its name and where its factors lie in a member's row of ``flat``."""
+    """One targeted linear layer: its name, and the position of its factors in a member's row of ``flat``."""
 
     name: str
     num_in: int
@@ -40,21 +40,21 @@ class Site:
 
     @property
     def a_slice(self) -> slice:
-        """Where A (rank, num_in) lies."""
+        """The position of A (rank, num_in)."""
         return slice(self.start, self.start + self.rank * self.num_in)
 
     @property
     def b_slice(self) -> slice:
-        """Where B (num_out, rank) lies."""
+        """The position of B (num_out, rank)."""
         return slice(self.a_slice.stop, self.a_slice.stop + self.rank * self.num_out)
 
 
 @dataclass
 class Route:
-    """Rows of a batch bound to members: the layout and the active members' factors in the compute dtype.
+    """Rows of a batch assigned to members: the layout and the active members' factors in the compute dtype.
 
     ``a[i]`` (active, rank, in) and ``b[i]`` (active, out, rank) belong to site i. For training they are leaves
-    that collect gradients (``AdapterBank.collect_gradients``).
+    that accumulate gradients (``AdapterBank.collect_gradients``).
     """
 
     layout: Layout
@@ -62,40 +62,40 @@ class Route:
     b: list[Tensor]
 
 
-class _Routed(threading.local):
-    """What a thread's forward passes are routed to, and the input that its layers have cast last."""
+class _ThreadState(threading.local):
+    """The route of a thread's forward passes, and the last layer input with its cast."""
 
     route: Route | None = None
     cast: tuple[Tensor, Tensor] | None = None
 
 
-class _Active(threading.local):
-    """The bank whose members a thread's forward passes are routed to, and how, where they are."""
+class _ActiveRoute(threading.local):
+    """The bank and the route that a thread's forward passes use; None without a route."""
 
     routed: tuple[AdapterBank, Route] | None = None
 
 
-_ACTIVE = _Active()
+_ACTIVE_ROUTE = _ActiveRoute()
 
 
-def first_time_and_again() -> tuple[AbstractContextManager[object], AbstractContextManager[object]]:
-    """What ``torch.utils.checkpoint`` enters for a forward pass and when it runs it again, routed as it is now.
+def checkpoint_contexts() -> tuple[AbstractContextManager[object], AbstractContextManager[object]]:
+    """The contexts of ``torch.utils.checkpoint`` for a forward pass and its recomputation, which uses the same route.
 
-    The second time is in the backward pass, which on a GPU is in a thread of autograd's own.
+    The recomputation is part of the backward pass, which on a GPU runs in a thread of autograd.
     """
-    if _ACTIVE.routed is None:
+    if _ACTIVE_ROUTE.routed is None:
         return nullcontext(), nullcontext()
-    bank, route = _ACTIVE.routed
+    bank, route = _ACTIVE_ROUTE.routed
     return nullcontext(), bank.routed(route)
 
 
 class AdapterBank:
     """``num_members`` LoRA adapters of one rank on ``base``, with dropout 0 and fp32 factors.
 
-    ``targets`` is "all-linear" (every linear layer but the output head) or module names as PEFT takes them (a full
-    name, or its last parts: "q_proj"). Fresh members equal the base bit for bit: B = 0, A uniform in
-    +-1/sqrt(in) as PEFT draws it, seeded by (``rng_seed``, slot). A bank of some members of a larger population has
-    their slots there as ``numbers``, which then determine the seeds.
+    ``targets`` is "all-linear" (every linear layer but the output head) or module names as in PEFT (a full name, or its
+    last parts: "q_proj"). Fresh members equal the base bit for bit: B = 0, A uniform in +-1/sqrt(in) as in PEFT, seeded
+    by (``rng_seed``, slot). ``numbers``: for a bank with only some members of a population, their slots in the whole
+    population, which then determine the seeds.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class AdapterBank:
         self.flat = torch.zeros(num_members, start, device=base.device)  # (members, parameters) fp32
         for slot in range(num_members):
             self.reset(slot, rng_seed)
-        self._now = _Routed()
+        self._thread = _ThreadState()
         self._handles = [m.register_forward_hook(self._make_hook(i)) for i, m in enumerate(modules.values())]
         if base.compute_dtype != torch.float32:
             self._handles += [m.register_forward_pre_hook(self._cast_once) for m in modules.values()]
@@ -140,12 +140,12 @@ class AdapterBank:
         return tuple(site.name for site in self.sites)
 
     def shortest_targets(self) -> list[str]:
-        """Name the targeted modules by their last part where that means exactly them, and in full otherwise."""
+        """Name the targeted modules by their last parts if these match no other module, and otherwise in full."""
         endings = sorted({name.rpartition(".")[2] for name in self.names})
         return endings if set(find_targets(self.base.model, endings)) == set(self.names) else list(self.names)
 
     def detach_from_base(self) -> None:
-        """Remove the hooks: the base model is then as it was before this bank."""
+        """Remove the hooks, which restores the base model."""
         for handle in self._handles:
             handle.remove()
 
@@ -161,7 +161,7 @@ class AdapterBank:
 
     @torch.no_grad()
     def reset(self, slot: int, rng_seed: int) -> None:
-        """Make ``slot`` a fresh member, drawn from (``rng_seed``, its number) alone."""
+        """Make ``slot`` a fresh member, determined by (``rng_seed``, its number) only."""
         seed = int(
             np.random.SeedSequence([rng_seed, self.numbers[self._checked(slot)]]).generate_state(1, np.uint64)[0]
             >> np.uint64(1)
@@ -174,9 +174,9 @@ class AdapterBank:
         self.flat[slot].copy_(row)
 
     def genotype(self, slot: int) -> Genotype:
-        """Return a copy of a member's factors (fp32, on the CPU), each with memory of its own.
+        """Return a copy of a member's factors (fp32, on the CPU), each with its own memory.
 
-        Views of one tensor would each be pickled with all of it.
+        Each view of one tensor would be pickled with the whole tensor.
         """
         row = self.flat[self._checked(slot)].detach().to("cpu")  # (parameters,)
         factors = {}
@@ -187,7 +187,7 @@ class AdapterBank:
 
     @torch.no_grad()
     def load(self, slot: int, genotype: Genotype) -> None:
-        """Write ``genotype`` into ``slot``. Another alpha is absorbed into B, so that dW is kept.
+        """Write ``genotype`` into ``slot``. B absorbs a different alpha, so that dW is kept.
 
         Raises UserError when the modules, shapes or the rank are not this bank's.
         """
@@ -209,7 +209,7 @@ class AdapterBank:
             own[name][1].copy_(b if ratio == 1.0 else b.float() * ratio)
 
     def load_all(self, factors: Tensor) -> None:
-        """Write all members' factors (members, parameters). Raises UserError when they are of another bank."""
+        """Write all members' factors (members, parameters). Raises UserError when their shape is not this bank's."""
         check_shape(factors, self.flat.shape)
         self.flat.copy_(factors)
 
@@ -233,12 +233,12 @@ class AdapterBank:
         like: Route | None = None,
         factors: Tensor | None = None,
     ) -> Route:
-        """Bind the rows of a batch to members (``BASE_SLOT`` for the bare base), in any order and any mix.
+        """Assign the rows of a batch to members (``BASE_SLOT`` for the bare base), in any order and any mix.
 
-        ``tokens_per_row`` only helps to choose the layout. With ``train`` the factors become leaves for autograd. With
-        ``factors`` (any number, parameters), rows of other adapters than the members', slots are their places in it.
-        A route is a snapshot: it does not see later changes of the factors. With ``like``, a route to the same members,
-        its snapshot is used again (the very tensors, so that what was made of them can be used again too).
+        ``tokens_per_row`` only influences the layout. With ``train`` the factors become leaves for autograd.
+        ``factors`` (any number, parameters): use these adapters instead of the members'; slots are their indices.
+        A route is a snapshot: later changes of the factors do not affect it. ``like``: an earlier route; if it has the
+        same members, its tensors are reused, and with them anything that was computed from them.
         """
         slots, flat = [int(s) for s in row_slots], self.flat if factors is None else factors
         if not slots or min(slots) < BASE_SLOT or max(slots) >= len(flat):
@@ -264,15 +264,15 @@ class AdapterBank:
 
     @contextmanager
     def routed(self, rows: Route | Sequence[int] | Tensor) -> Iterator[Route]:
-        """Run the enclosed forward passes of the base model with rows routed to members."""
+        """Run the enclosed forward passes of the base model with their rows routed to members."""
         route = rows if isinstance(rows, Route) else self.route(rows)
-        before, _ACTIVE.routed = _ACTIVE.routed, (self, route)
-        previous, self._now.route = self._now.route, route
+        before, _ACTIVE_ROUTE.routed = _ACTIVE_ROUTE.routed, (self, route)
+        previous, self._thread.route = self._thread.route, route
         try:
             yield route
         finally:
-            self._now.route, self._now.cast = previous, None
-            _ACTIVE.routed = before
+            self._thread.route, self._thread.cast = previous, None
+            _ACTIVE_ROUTE.routed = before
 
     def collect_gradients(self, route: Route, into: Tensor, places: Sequence[int]) -> None:
         """Add the route's gradients to ``into`` (n, num_parameters) fp32: active member i goes to row places[i]."""
@@ -285,16 +285,16 @@ class AdapterBank:
 
     def _cast_once(self, module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor] | None:
         """Cast a layer's input to the compute dtype; layers that share an input (q, k, v) share the cast."""
-        now = self._now
-        if now.route is None or inputs[0].dtype == self.base.compute_dtype:
+        state = self._thread
+        if state.route is None or inputs[0].dtype == self.base.compute_dtype:
             return None
-        if now.cast is None or now.cast[0] is not inputs[0]:
-            now.cast = inputs[0], inputs[0].to(self.base.compute_dtype)  # both (rows, length, in)
-        return (now.cast[1],)
+        if state.cast is None or state.cast[0] is not inputs[0]:
+            state.cast = inputs[0], inputs[0].to(self.base.compute_dtype)  # both (rows, length, in)
+        return (state.cast[1],)
 
     def _make_hook(self, i: int) -> Hook:
         def add_delta(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor | None:
-            route = self._now.route
+            route = self._thread.route
             if route is None:
                 return None
             return apply_delta(inputs[0], output, route.layout, route.a[i], route.b[i], self.scale)
@@ -309,7 +309,7 @@ OTHER_ADAPTERS = (
 
 
 def check_shape(factors: Tensor, shape: tuple[int, ...]) -> None:
-    """Raise UserError unless a checkpoint's factors have the shape (members, parameters) that the config asks for."""
+    """Raise UserError unless a checkpoint's factors have the shape (members, parameters) of the config."""
     if factors.shape != shape:
         raise UserError(OTHER_ADAPTERS)
 
@@ -326,7 +326,7 @@ def apply_delta(x: Tensor, y: Tensor, layout: Layout, a: Tensor, b: Tensor, scal
     x_rows = x.to(a.dtype).reshape(layout.num_rows, -1, x.shape[-1])  # (rows, length, in)
     hidden = torch.bmm(layout.into_blocks(x_rows), a.transpose(1, 2))  # (blocks, rows a block * length, rank)
     if layout.gather is None:
-        # The blocks are the rows in their order: one product adds to y, (blocks, rows a block * length, out)
+        # The blocks contain the rows in order, so one product adds to y: (blocks, rows a block * length, out)
         out = torch.baddbmm(y.reshape(layout.num_blocks, -1, y.shape[-1]), hidden, b.transpose(1, 2), alpha=scale)
         return out.view(y.shape)
     delta = layout.out_of_blocks(torch.bmm(hidden, b.transpose(1, 2)), x_rows.shape[1])  # (rows, length, out)
@@ -336,7 +336,7 @@ def apply_delta(x: Tensor, y: Tensor, layout: Layout, a: Tensor, b: Tensor, scal
 def find_targets(model: PreTrainedModel, targets: str | Sequence[str]) -> dict[str, nn.Linear]:
     """Return the linear layers that ``targets`` names, by full name and in the model's order.
 
-    Raises UserError when a target names nothing, or a module that is not a linear layer.
+    Raises UserError when a target does not name a linear layer.
     """
     head = model.get_output_embeddings()
     linear = {n: m for n, m in model.named_modules() if isinstance(m, nn.Linear) and m is not head}

@@ -1,12 +1,11 @@
 """The frozen base model: prepared once for a device and a precision, then never changed.
 
-Precision "bf16" on a CPU keeps embeddings, norms and the residual stream in fp32 and stores only the decoder's linear
-weights in bfloat16, run under autocast: the matrix products are four times as fast with AMX (with AVX512-BF16 alone
-faster on an AMD processor, slower on an Intel one: bench/results/precision.md), and the sums stay exact; the output
-head stays in fp32, because a logit of 10 rounded to bfloat16 is off by up to 4 %, and only the gradient on its way back
-takes a rounded copy of it. On CUDA every weight is bfloat16, as such models are published; buffers stay as they were
-loaded, for the frequencies of the positions, rounded, would be off by radians a thousand tokens on. Adapter
-factors are fp32 in either case (see ``bank``). Source: ours.
+Precision "bf16" on a CPU stores only the decoder's linear weights in bfloat16 and runs under autocast; embeddings,
+norms and the residual stream stay in fp32. Matrix products are then four times as fast with AMX (with AVX512-BF16 alone
+faster on AMD and slower on Intel: bench/results/precision.md), and sums stay exact. The output head stays in fp32,
+because a logit of 10 rounded to bfloat16 is off by up to 4 %; only its backward pass uses a rounded copy. On CUDA every
+weight is bfloat16, as such models are published. Buffers keep their dtype: rounded rotary frequencies would be off by
+radians after a thousand tokens. Adapter factors are always fp32 (see ``bank``). Source: ours.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ CPU_INFO = Path("/proc/cpuinfo")
 
 
 def choose_precision(asked: Literal["auto", "fp32", "bf16"], device_type: str) -> Precision:
-    """Return the precision that is meant on a device of this type ("cpu" or "cuda"); a GPU multiplies bfloat16."""
+    """Return the precision for a device type ("cpu" or "cuda"); "auto" is bf16 on a GPU."""
     if asked != "auto":
         return asked
     return "bf16" if device_type != "cpu" or multiplies_bf16() else "fp32"
 
 
 def multiplies_bf16() -> bool:
-    """Return whether this processor multiplies bfloat16 faster than fp32: an Arm one that can, one with AMX, or one of
-    AMD's with AVX512-BF16 (Intel's without AMX are slower at it)."""
+    """Return whether this processor multiplies bfloat16 faster than fp32: Arm with bfloat16, any with AMX, or AMD with
+    AVX512-BF16 (Intel without AMX is slower)."""
     if platform.machine() in ("aarch64", "arm64"):
         return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
     return torch.cpu._is_amx_tile_supported() or (torch.cpu._is_avx512_bf16_supported() and _is_amd())
@@ -58,19 +57,19 @@ def _is_amd() -> bool:
 
 
 def device_type(wanted: str) -> str:
-    """Return the type of the device that ``run.device`` means here; whether there is one is not asked."""
+    """Return the type of the device that ``run.device`` means on this machine; "cuda" is not checked."""
     return "cuda" if wanted == "cuda" or (wanted == "auto" and torch.cuda.is_available()) else "cpu"
 
 
 def settle_precision(config: Config) -> Config:
-    """Return the config with the precision named that ``auto`` means here: a run keeps it wherever it goes on."""
+    """Return the config with ``auto`` replaced by the precision that it means here, which the run then keeps."""
     precision = choose_precision(config.model.precision, device_type(config.run.device))
     return config.model_copy(update={"model": config.model.model_copy(update={"precision": precision})})
 
 
 @dataclass(frozen=True)
 class Base:
-    """A frozen causal language model with what sampler and learner need to run it.
+    """A frozen causal language model and the parts of it that sampler and learner run.
 
     ``decoder`` maps tokens to hidden states (rows, length, hidden); ``head`` maps hidden states to logits.
     """
@@ -103,11 +102,11 @@ class Base:
     ) -> Tensor:
         """Return the decoder's last hidden states (rows, length, width) for ``tokens`` at ``positions`` (rows, length).
 
-        Attention is causal, or goes through ``prefix_cache`` where that is decoding, or along ``tree``.
+        Attention is causal, or through ``prefix_cache`` while that is decoding, or along ``tree``.
         """
-        own_way = tree is not None or (prefix_cache is not None and prefix_cache.decoding)
-        # Any four-dimensional mask keeps the library from making one where ours is in the cache or the plan.
-        mask = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=tokens.device) if own_way else None
+        custom_attention = tree is not None or (prefix_cache is not None and prefix_cache.decoding)
+        # Any four-dimensional mask prevents the library from making one; the cache or the plan has its own.
+        mask = torch.ones(1, 1, 1, 1, dtype=torch.bool, device=tokens.device) if custom_attention else None
         output = self.decoder(
             input_ids=tokens,
             position_ids=positions,
@@ -128,15 +127,12 @@ class Base:
 
     @cached_property
     def rounded_head(self) -> Tensor:
-        """The output head's weights (vocabulary, hidden) in bfloat16; made when a gradient first needs them."""
+        """The output head's weights (vocabulary, hidden) in bfloat16; made for the first backward pass."""
         return self.head.weight.detach().to(torch.bfloat16)
 
 
 class _RoundedBackward(torch.autograd.Function):
-    """The output head in fp32, with the gradient of its input through weights and gradients rounded to bfloat16.
-
-    All other products on the way back are such ones too.
-    """
+    """The output head in fp32; its backward pass rounds weights and gradients to bfloat16, as in all other layers."""
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, head: nn.Linear, rounded: Tensor) -> Tensor:
@@ -152,9 +148,7 @@ class _RoundedBackward(torch.autograd.Function):
 def freeze(model: PreTrainedModel, device: str | torch.device = "cpu", precision: Precision = "fp32") -> Base:
     """Prepare ``model`` in place: move it, set its precision, freeze every parameter, switch dropout off.
 
-    On a GPU the process does without cuDNN's attention from then on: it is compiled again for every shape of a batch,
-    and batches of texts seldom have the same shape twice.
-
+    On a GPU this disables cuDNN's attention for the process, since it is compiled for every new shape of a batch.
     Raises UserError when the model computes its logits or its attention in a way this engine does not reproduce.
     """
     _refuse_unsupported(model)
@@ -195,7 +189,7 @@ def freeze(model: PreTrainedModel, device: str | torch.device = "cpu", precision
 
 @contextmanager
 def deterministic_kernels(device: torch.device) -> Iterator[None]:
-    """On a GPU, use deterministic kernels: attention's backward pass otherwise adds in the order its threads finish."""
+    """On a GPU, use deterministic kernels: attention's backward pass otherwise adds in the order of its threads."""
     if device.type != "cuda":
         yield
         return
@@ -222,9 +216,9 @@ def _refuse_unsupported(model: PreTrainedModel) -> None:
 
 @torch.no_grad()
 def _problem_of(base: Base) -> str:
-    """Return what a model does that this engine does not reproduce, "" if nothing.
+    """Return a clause on what this engine does not reproduce of a model; "" if nothing.
 
-    Its keys must reach our cache, and its logits must be head(hidden): scaled or capped ones would train wrongly.
+    The model must call our attention, and its logits must be head(hidden), neither scaled nor capped.
     """
     tokens = torch.arange(4, device=base.device)[None]  # (1, 4): also the positions
     cache = PrefixCache(base.model.config, 1, 4, 1, 1, base.compute_dtype, base.device)

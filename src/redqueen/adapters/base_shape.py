@@ -1,4 +1,4 @@
-"""The base model's files, read before any weight is: its shape from config.json, and its identity by checksum."""
+"""The base model's files, before any weights are loaded: its shape from config.json, and its identity by checksum."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from redqueen.errors import UserError, first_line, how_to_install
 from redqueen.files import open_plain, read_plain
 
 EMBEDDED_ID = f"{EMBEDDED}@"
-"""How the name of an embedded base begins; the version of redqueen that shipped it follows."""
+"""Prefix of the name of an embedded base; the version of redqueen that shipped it follows."""
 
 OWN_BASE = "base"
 """The folder next to an adapter of the embedded base that holds that base."""
 
 DEQUANTIZED = {"quant_method": "gguf", "dequantize": True}
-"""Options of transformers for a GGUF file: members need plain matrices. Rounding by its few bits a weight stays."""
+"""Options of transformers for a GGUF file: adapters need plain matrices. The file's quantisation error remains."""
 
 MAX_SHARD_BYTES = 256 << 30
 PROBE_S = 5.0
-"""How long the hub may take to say whether it has a base (ours)."""
+"""Seconds that the hub may take to answer whether it has a base (ours)."""
 
 
 @dataclass(frozen=True)
 class BaseIdentity:
-    """``name``: a name on the hub, ``embedded@VERSION``, or a folder's whole path; ``sha256`` of the weights, "" if
-    these are not on this machine."""
+    """``name``: a name on the hub, ``embedded@VERSION``, or an absolute path; ``sha256`` of the weights, "" if they are
+    not on this machine."""
 
     name: str
     sha256: str
@@ -52,9 +52,9 @@ def identify_base(base: str) -> BaseIdentity:
 
 
 def weights_sha256(model: Path) -> str:
-    """Return the SHA-256 of a model's weights: of the one file, or of all shards' hashes in the order of names.
+    """Return the SHA-256 of a model's weights: that of a single file, or of the shards' hashes in the order of names.
 
-    ``model`` is a folder or a GGUF file. "" when a folder holds no safetensors. Raises UserError for a special file.
+    ``model`` is a folder or a GGUF file. "" when a folder has no safetensors. Raises UserError for a special file.
     """
     hashes = [_sha256(path) for path in ([model] if is_gguf(str(model)) else sorted(model.glob("*.safetensors")))]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest() if hashes else ""
@@ -66,7 +66,7 @@ def _sha256(path: Path) -> str:
 
 
 def _folder_of(name: str) -> Path | None:
-    """Return the folder of a base: its own, or that in the hub's cache (None: not there yet).
+    """Return the folder of a base: its own, or the one in the hub's cache (None: not on this machine).
 
     Raises UserError when ``name`` is not a model folder and cannot be a name on the hub.
     """
@@ -96,7 +96,7 @@ def is_gguf(name: str) -> bool:
 
 
 def model_source(name: str) -> str:
-    """Return the folder, GGUF file or hub name that ``model.base`` means. Raises UserError for a path to nothing."""
+    """Return the folder, GGUF file or hub name that ``model.base`` means. Raises UserError for a missing path."""
     if name == EMBEDDED:
         return str(embedded_folder())
     if not is_gguf(name):
@@ -105,10 +105,10 @@ def model_source(name: str) -> str:
 
 
 def pretrained(name: str) -> dict[str, Any]:
-    """Return the arguments of transformers' ``from_pretrained`` that mean ``model.base``. Code in a model is never run.
+    """Return the arguments of transformers' ``from_pretrained`` for ``model.base``. A model's own code is never run.
 
-    Where the hub cannot be reached, its cache on this machine is read. Raises UserError for a path to nothing, for a
-    name that neither has, and for a GGUF file when a package that reads it is missing.
+    Without a connection to the hub, its cache on this machine is used. Raises UserError for a missing path, for a name
+    that neither hub nor cache has, and for a GGUF file when a package to read it is not installed.
     """
     source = Path(model_source(name))
     if not is_gguf(name):
@@ -126,7 +126,7 @@ def pretrained(name: str) -> dict[str, Any]:
 
 @lru_cache
 def hub_has(name: str) -> bool:
-    """Ask the hub once for a model; False when there is no answer within ``PROBE_S``: its own clients try for a minute.
+    """Ask the hub once for a model; False if it does not answer within ``PROBE_S`` (its own clients try for a minute).
 
     Raises UserError when the hub answers that it does not have the model.
     """
@@ -143,7 +143,7 @@ def hub_has(name: str) -> bool:
             ) from None
     except HfHubHTTPError as error:
         return bool(error.response.status_code < 500)
-    except Exception:  # each client of HTTP has errors of its own for a network
+    except Exception:  # network errors differ between HTTP clients
         return False
     return True
 
@@ -151,10 +151,8 @@ def hub_has(name: str) -> bool:
 def base_shape(name: str) -> dict[str, Any] | None:
     """Return the model's config.json: embedded, in a folder, or in the local cache of the hub (None: not there yet).
 
-    For a GGUF file it is made of the file's header.
-
-    Raises UserError when ``name`` is not a model folder and cannot be a name on the hub, and when the model was made
-    for something else than to continue a text.
+    For a GGUF file it is made from the file's header. Raises UserError when ``name`` is not a model folder and cannot
+    be a name on the hub, and when the model is not a causal language model.
     """
     if is_gguf(name):
         return _shape_of_gguf(name)
@@ -171,26 +169,26 @@ def base_shape(name: str) -> dict[str, Any] | None:
 
 
 def positions_of(shape: Mapping[str, Any]) -> int:
-    """Return how long prompt + completion may be: the trained positions, or a sliding window where one is in use.
+    """Return the maximum length of prompt + completion: the trained positions, or a sliding window if one is in use.
 
-    A "longrope" base counts the positions that it was trained with first: beyond them all texts of a batch, also the
-    short ones, are read by other frequencies, so that one member's long text would change what another writes.
+    A "longrope" base is limited to its original positions: a longer text would switch the rotary frequencies of all
+    texts of a batch, so that one member's long text would change another member's samples.
     """
-    told = {"max_position_embeddings": shape.get("max_position_embeddings") or 1 << 30}
+    lengths = {"max_position_embeddings": shape.get("max_position_embeddings") or 1 << 30}
     if shape.get("sliding_window") and shape.get("use_sliding_window", True):
-        told["sliding_window"] = shape["sliding_window"]
+        lengths["sliding_window"] = shape["sliding_window"]
     rope = shape.get("rope_parameters") or shape.get("rope_scaling") or {}
     if isinstance(rope, Mapping) and "longrope" in (rope.get("rope_type"), rope.get("type")):
         name = "original_max_position_embeddings"
-        told |= {name: first} if (first := rope.get(name) or shape.get(name)) else {}
-    for name, length in told.items():
+        lengths |= {name: first} if (first := rope.get(name) or shape.get(name)) else {}
+    for name, length in lengths.items():
         if type(length) is not int or length < 2:
             raise UserError(f"the base's config.json has a {name} that is not a length: restore the model folder")
-    return min(told.values())
+    return min(lengths.values())
 
 
 def has_chat_template(name: str) -> bool:
-    """Return whether the base's tokenizer has a chat template. A GGUF file is taken to have one: most are made to chat.
+    """Return whether the base's tokenizer has a chat template; for a GGUF file this is assumed (most are chat models).
 
     Raises as ``base_shape`` does.
     """
@@ -221,7 +219,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def is_embedded_copy(base: str | Path) -> bool:
-    """Return whether a folder's base is made from the embedded one: the same vocabulary, so the same notation."""
+    """Return whether a folder's base was made from the embedded one, which its vocabulary shows."""
     files = [embedded_folder() / "tokenizer.json", Path(base) / "tokenizer.json"]
     try:
         ours, theirs = (json.loads(read_plain(file, 1 << 17))["model"] for file in files)  # ours has 15 kB
@@ -231,7 +229,7 @@ def is_embedded_copy(base: str | Path) -> bool:
 
 
 def refuse_missing_folder(name: str) -> None:
-    """Raise UserError for a name that is a path and no hub name (``owner/model``), when no folder is there."""
+    """Raise UserError for a file, and for a path (not a hub name, ``owner/model``) at which there is no folder."""
     if os.path.isfile(name):
         raise UserError(
             f"model.base {name} is a file: give the Hugging Face folder that it was made from (config.json, "

@@ -1,7 +1,7 @@
-"""The rows of a decode batch: their tokens, members and prompts, and the places of their keys and values.
+"""The rows of a decode batch: their tokens, members and prompts, and the positions of their keys and values.
 
-Host arrays hold the owner of a row; device tensors hold what changes with every token, so that decoding steps run
-without waiting for the host. A row that has ended stays where it is, idle, until it is refilled or the batch shrinks.
+The owner of a row is stored on the host; everything that changes with each token is on the device, so that decoding
+steps do not wait for the host. A finished row stays in the batch, idle, until it is refilled or the batch shrinks.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from redqueen.adapters.attention import PrefixCache, Reading
+from redqueen.adapters.attention import PrefixCache, StepIndex
 from redqueen.adapters.base import Base
-from redqueen.adapters.shared_prefixes import Beginning, PackedPrompts
+from redqueen.adapters.shared_prefixes import PackedPrompts, Prefix
 from redqueen.errors import UserError
 from redqueen.records import Completion
 
@@ -24,13 +24,13 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 
 def _signed(value: int) -> int:
-    """Fold an integer of any size into int64, bits kept."""
+    """Return the lowest 64 bits of an integer as an int64."""
     value &= (1 << 64) - 1
     return value - (1 << 64) if value >> 63 else value
 
 
 def _shift_right(x: Tensor, bits: int) -> Tensor:
-    """Logical shift of int64: torch's own drags the sign along."""
+    """Logical shift of int64; torch's operator is an arithmetic shift."""
     return (x >> bits) & ((1 << (64 - bits)) - 1)
 
 
@@ -41,7 +41,7 @@ def _mix(x: Tensor) -> Tensor:
 
 
 def uniforms(rng_seeds: list[int], samples: list[int], num_tokens: int, device: torch.device) -> Tensor:
-    """Return (n, num_tokens) fp32 in [0, 1): row i belongs to sample ``samples[i]`` of a request's ``rng_seeds[i]``."""
+    """Return (n, num_tokens) fp32 in [0, 1): row i is for sample ``samples[i]`` of a request with ``rng_seeds[i]``."""
     seeds = torch.tensor([_signed(s) for s in rng_seeds], dtype=torch.int64, device=device)  # (n,)
     which = torch.tensor(samples, dtype=torch.int64, device=device)
     key = _mix(_mix(seeds) + (which + 1) * _signed(_GOLDEN))  # (n,)
@@ -50,15 +50,14 @@ def uniforms(rng_seeds: list[int], samples: list[int], num_tokens: int, device: 
 
 
 DRAWN_AT_ONCE = 1 << 18
-"""Logits that each thread of a CPU draws from at a time: they and what is made of them stay in its cache (ours)."""
+"""Logits that each CPU thread samples from at a time, so that they stay in its cache (ours)."""
 
 
 def draw(logits: Tensor, noise: Tensor, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Draw one token a row: (tokens int64, log-probabilities, entropies), each (rows,).
+    """Sample one token per row: (tokens int64, log-probabilities, entropies), each (rows,).
 
-    ``logits`` (rows, vocabulary) fp32; ``noise`` (rows,) in [0, 1). Temperature 0 takes the most likely token and
-    reports probabilities at temperature 1. Log-probabilities and entropies (nats) are those of the softmax at the
-    temperature.
+    ``logits`` (rows, vocabulary) fp32; ``noise`` (rows,) in [0, 1). Log-probabilities and entropies (nats) are those of
+    the softmax at ``temperature``. Temperature 0 takes the most likely token, with probabilities at temperature 1.
     """
     at_once = DRAWN_AT_ONCE * torch.get_num_threads()
     num_rows = max(1, at_once // logits.shape[1]) if logits.device.type == "cpu" else len(logits)
@@ -77,17 +76,17 @@ def _draw_some(logits: Tensor, noise: Tensor, temperature: float) -> tuple[Tenso
         tokens = logits.argmax(dim=-1)
     else:
         cumulative = probs.cumsum(dim=-1)  # (rows, vocabulary)
-        # A product with a number below 1 stays below the total, so the token found always has a positive probability.
+        # noise < 1 keeps the threshold below the total, so the token found always has a positive probability.
         threshold = noise[:, None] * cumulative[:, -1:]  # (rows, 1)
         tokens = torch.searchsorted(cumulative, threshold, right=True)[:, 0].clamp_(max=logits.shape[-1] - 1)
     return tokens, logp.gather(1, tokens[:, None])[:, 0], entropy
 
 
 class StopStrings:
-    """Finds the first token at which the text that ``decode`` makes of the tokens contains one of ``strings``.
+    """Finds the first token at which the decoded text contains one of ``strings``.
 
-    A stop string may span several tokens. Only the last tokens are decoded: every token but the special ones is at
-    least one byte, so a string of n bytes that a new token completes lies within the last n tokens and the new ones.
+    A stop string may span several tokens. Only the last tokens are decoded: every token but the special ones has at
+    least one byte, so a string of n bytes that a new token completes is within the last n tokens and the new ones.
     """
 
     def __init__(self, strings: Sequence[str], decode: Callable[[Sequence[int]], str]) -> None:
@@ -97,9 +96,9 @@ class StopStrings:
         self._reach = max(len(s.encode()) for s in strings)
 
     def first_stop(self, tokens: Sequence[int], num_new: int) -> int | None:
-        """Return how many of ``tokens`` to keep, up to and with the one that completes a stop string; None: no stop.
+        """Return how many of ``tokens`` to keep, including the one that completes a stop string; None: no stop.
 
-        Only the last ``num_new`` tokens are taken to be new.
+        Only the last ``num_new`` tokens are new; the others were checked before.
         """
         if not self._has_stop(tokens[-(self._reach + num_new) :]):
             return None
@@ -114,7 +113,7 @@ class StopStrings:
 
 
 class StepGraph:
-    """A recording of ``step``. Some step must have run in the process, so that libraries have set themselves up."""
+    """A CUDA graph of ``step``. Another step must have run before, so that libraries are initialised."""
 
     def __init__(self, step: Callable[[], None]) -> None:
         self._graph = torch.cuda.CUDAGraph()
@@ -122,20 +121,20 @@ class StepGraph:
             step()
 
     def run(self) -> None:
-        """Run the step as recorded."""
+        """Run the recorded step."""
         self._graph.replay()
 
 
 _UNIT = 16
-"""Cache lengths are multiples of this: small batched products are twice as fast at even lengths."""
+"""Cache lengths are multiples of this: small batched products are twice as fast at such lengths."""
 
 
 @dataclass
 class Job:
     """Samples ``start`` .. ``start + count`` of one request: one prompt, ``count`` rows.
 
-    ``num_shared``: the prompt's first tokens with which another prompt of its member begins too; ``is_read``: whether
-    the prompt lies in the cache.
+    ``num_shared``: length of the prefix that the prompt shares with other prompts of its member; ``is_read``: whether
+    the prompt is in the cache, at ``place``.
     """
 
     request: int
@@ -154,7 +153,7 @@ class Job:
 
 
 class Decoding:
-    """Up to ``num_rows`` rows being written, and up to ``num_jobs`` prompts (never more than rows)."""
+    """Up to ``num_rows`` rows that are decoded together, and up to ``num_jobs`` prompts (never more than rows)."""
 
     def __init__(self, base: Base, max_new_tokens: int, num_rows: int, prompt_tokens: int, num_jobs: int) -> None:
         self.base, self.max_new_tokens = base, max_new_tokens
@@ -176,7 +175,7 @@ class Decoding:
         self.row_slots = [0] * num_rows
         self.num_alive = 0
         self.prompt_tokens_read = 0
-        # (rows,): whether a row is being written, its tokens so far, its prompt's length, its last token, its own end
+        # (rows,): still decoding, number of tokens, prompt length, last token, ended by an end token or stop string
         self.alive = torch.zeros(num_rows, dtype=torch.bool, device=device)
         self.count = torch.zeros(num_rows, dtype=torch.int64, device=device)
         self.prompt_len = torch.ones(num_rows, dtype=torch.int64, device=device)
@@ -194,7 +193,7 @@ class Decoding:
         self._ungrouped: Tensor | None = None
         self._group_size = 1
         self._prompt_bias = torch.zeros(num_places, 1, 1, 1, device=device)  # set by _regroup
-        self._longest = 0  # an upper bound of ``count`` known without asking the device
+        self._longest = 0  # an upper bound of ``count``, known without waiting for the device
 
     # Admitting and removing rows -----------------------------------------------------------------------------------
 
@@ -209,7 +208,7 @@ class Decoding:
             room -= admitted[-1].count
         if not admitted:
             return []
-        admitted.sort(key=lambda job: job.slot)  # neighbours of one member make blocks without gathering
+        admitted.sort(key=lambda job: job.slot)  # adjacent rows of one member make blocks without gathering
         rows: list[int] = []
         for job, place in zip(admitted, free_places, strict=False):
             job.place, job.rows = place, free_rows[len(rows) : len(rows) + job.count]
@@ -237,7 +236,7 @@ class Decoding:
         self.alive[index] = True
 
     def collect(self, found: dict[tuple[int, int], Completion]) -> None:
-        """Turn ended rows into completions, by (request, sample), and free them. ``TorchSampler._run`` calls it."""
+        """Turn finished rows into completions, by (request, sample), and free them. ``TorchSampler._run`` calls it."""
         alive = self.alive.cpu().numpy()
         done = [row for row, job in enumerate(self.row_job) if job is not None and not alive[row]]
         if not done:
@@ -280,17 +279,17 @@ class Decoding:
             job.place = place
         self._regroup()
 
-    def look(self, stopper: StopStrings | None = None, num_steps: int = 1) -> None:
-        """Ask the device which rows are still being written, and end those whose text has come to a stop string.
+    def check_ended(self, stopper: StopStrings | None = None, num_steps: int = 1) -> None:
+        """End the rows whose text contains a stop string, and count the rows that are still decoding (waits for a GPU).
 
-        ``num_steps``: how many tokens may have been written since the last call.
+        ``num_steps``: how many tokens a row may have got since the last call.
         """
         if stopper is not None:
             self._stop_at_strings(stopper, num_steps)
         self.num_alive = int(self.alive.sum())
 
     def _stop_at_strings(self, stopper: StopStrings, num_steps: int) -> None:
-        # A row may have ended by itself after a stop string that it wrote since the last call.
+        # A row may have reached an end token after a stop string since the last call.
         occupied = torch.tensor([row for row, job in enumerate(self.row_job) if job is not None])
         index = occupied.to(self.base.device)
         counts, tokens = self.count[index].tolist(), self.tokens[index, : self._longest].tolist()
@@ -302,19 +301,19 @@ class Decoding:
     # Decoding --------------------------------------------------------------------------------------------------
 
     def read_prompts(self, tokens: Tensor, places: Tensor) -> Tensor:
-        """Run prompts (n, length), padded at the end, into the cache; return hidden states (n, length, hidden)."""
+        """Prefill the cache with prompts (n, length), padded at the end; return hidden states (n, length, hidden)."""
         self.prompt_tokens_read += tokens.numel()
         positions = torch.arange(tokens.shape[1], device=tokens.device).expand(tokens.shape)
         self.cache.decoding, self.cache.filling, self.cache.packed = False, places, None
         return self.base.hidden(tokens, positions, self.cache)
 
-    def beginnings(self) -> dict[Beginning, int]:
-        """Return the places in the cache of prompts with shared first tokens, by member and these tokens."""
+    def cached_prefixes(self) -> dict[Prefix, int]:
+        """Return the places in the cache of shared prefixes, by member and tokens."""
         read = [job for job in self.jobs if job is not None and job.num_shared and job.is_read]
         return {(job.slot, job.prompt[: job.num_shared]): job.place for job in read}
 
     def read_packed(self, packed: PackedPrompts, places: Tensor) -> Tensor:
-        """Run packed prompts into the cache; return hidden states (rows, row length, hidden)."""
+        """Prefill the cache with packed prompts; return hidden states (rows, row length, hidden)."""
         self.prompt_tokens_read += packed.tokens.numel()
         self.cache.decoding, self.cache.filling, self.cache.packed = False, places, packed
         return self.base.hidden(packed.tokens, packed.positions, self.cache, tree=packed.tree)
@@ -325,14 +324,14 @@ class Decoding:
         self._longest = min(self._longest + num_steps, self.max_new_tokens)
         if needed <= self.own_tokens:
             return False
-        # A cache as long as what is read of it needs no copy in a product; growing by a quarter keeps growing cheap.
+        # A cache of exactly the length in use avoids copies in products; growing by a quarter keeps growth cheap.
         self.own_tokens = min(rounded(max(needed, self.own_tokens * 5 // 4)), rounded(self.max_new_tokens))
         self.cache.grow_own(self.own_tokens)
         return True
 
     def next_inputs(self) -> tuple[Tensor, Tensor]:
-        """Set the cache up for one decoding step; return each row's last token and its position. First ``prepare``."""
-        self.cache.decoding, self.cache.reading = True, self._reading()
+        """Set the cache up for a decoding step; return each row's last token and position. Call ``prepare`` first."""
+        self.cache.decoding, self.cache.step_index = True, self._step_index()
         return self.last, self.prompt_len + self.count - 1
 
     def next_noise(self, rows: Tensor | None) -> Tensor:
@@ -341,7 +340,7 @@ class Decoding:
         return noise.gather(1, count.clamp(max=self.max_new_tokens - 1)[:, None])[:, 0]  # (n,)
 
     def append(self, rows: Tensor | None, tokens: Tensor, logprobs: Tensor, entropy: Tensor, is_end: Tensor) -> None:
-        """Write one drawn token for each of ``rows`` (None: all) that is still being written."""
+        """Append one sampled token to each of ``rows`` (None: all) that is still decoding."""
         if rows is None:
             rows = torch.arange(self.num_rows, device=tokens.device)
         alive, count = self.alive[rows], self.count[rows]  # (n,), as all below
@@ -350,7 +349,7 @@ class Decoding:
         self.logprobs[rows, at] = torch.where(alive, logprobs, self.logprobs[rows, at])
         self.entropy[rows, at] = torch.where(alive, entropy, self.entropy[rows, at])
         self.last[rows] = torch.where(alive, tokens, self.last[rows])
-        stops = tokens == self.stop_token[rows]  # no token is -1
+        stops = tokens == self.stop_token[rows]  # never equal where stop_token is -1
         left = self.stops_left[rows] - (stops & alive).long()
         self.stops_left[rows] = left
         is_end = is_end | (stops & (left <= 0))
@@ -359,16 +358,16 @@ class Decoding:
         self.count[rows] = count
         self.alive[rows] = alive & ~is_end & (count < self.max_new_tokens)
 
-    def _reading(self) -> Reading:
+    def _step_index(self) -> StepIndex:
         heads, device = self.cache.kv_heads, self.base.device
         inside = torch.arange(self.own_tokens, device=device) < self.count[:, None]  # (rows, own length)
         own_bias = torch.zeros(inside.shape, device=device).masked_fill_(~inside, -torch.inf)[:, None, None]
         block = torch.arange(self.num_rows * heads, device=device) * self.own_tokens  # (rows * kv heads,)
         place = block + (self.count - 1).clamp(min=0).repeat_interleave(heads)  # (rows * kv heads,)
-        return Reading(self._grouped, self._ungrouped, self._group_size, self._prompt_bias, own_bias, place)
+        return StepIndex(self._grouped, self._ungrouped, self._group_size, self._prompt_bias, own_bias, place)
 
     def _regroup(self) -> None:
-        """Work out which rows share which prompt, after rows came or went."""
+        """Recompute which rows share which prompt, after rows were added or removed."""
         device, places = self.base.device, len(self.jobs)
         rows_of: list[list[int]] = [[] for _ in range(places)]
         for row, job in enumerate(self.row_job):
@@ -395,5 +394,5 @@ class Decoding:
 
 
 def rounded(tokens: int) -> int:
-    """Return how many tokens a cache for ``tokens`` has room for."""
+    """Return the length of a cache for ``tokens``."""
     return -(-tokens // _UNIT) * _UNIT

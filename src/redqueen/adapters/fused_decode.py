@@ -1,9 +1,9 @@
 """A faster decoding step for Llama, Mistral, Qwen2 and Qwen3 models on a CPU.
 
 At a few hundred rows of a small model a step is bound by the number of operations, not by their size. Here a layer's
-query, key and value projections are one product, gate and up another, each with the members' factors side by side, and
-norms are single operations. The same arithmetic as the library's layers up to rounding; prompts and training go through
-the library's own. The weights that are put side by side are copied, once for all samplers of a bank.
+query, key and value projections are one product, gate and up another, each with concatenated factors of the members,
+and norms are single operations. The result equals that of the library's layers up to rounding; prompts and training use
+the library's layers. The concatenated weights are copies, made once for all samplers of a bank.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ QKV, GATE_UP = ("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj")
 
 @dataclass(frozen=True)
 class Projection:
-    """Linear layers that read the same input, as one: ``weight`` (out of all, in), and the modules' names in order."""
+    """Linear layers with the same input, fused: ``weight`` (out of all, in), and the modules' names in order."""
 
     names: tuple[str, ...]
     weight: Tensor
@@ -37,8 +37,8 @@ class Projection:
 
 @dataclass(frozen=True)
 class Deltas:
-    """The active members' factors for one projection: ``a`` (active, ranks, in) of all its modules, and for each module
-    the columns of the output and its B (active, out, rank)."""
+    """The active members' factors for one projection: ``a`` (active, ranks, in) of all its modules together, and for
+    each module its columns of the output and its B (active, out, rank)."""
 
     a: Tensor
     b: tuple[tuple[slice, Tensor], ...]
@@ -58,22 +58,22 @@ class Layer:
 
     @property
     def projections(self) -> tuple[Projection, Projection, Projection, Projection]:
-        """In the order in which a step runs them."""
+        """The projections in the order in which a step runs them."""
         return self.qkv, self.output, self.gate_up, self.down
 
 
 def is_known(config: PretrainedConfig) -> bool:
-    """Whether this file knows the layers of such a model."""
+    """Whether this file supports the model's layers."""
     return config.model_type in FUSED_TYPES and getattr(config, "hidden_act", "") == "silu"
 
 
-def side_by_side_weights(model: nn.Module) -> int:
-    """Return how many weights of a known model are copied to be concatenated."""
+def num_copied_weights(model: nn.Module) -> int:
+    """Return how many weights of a supported model are copied for the fused projections."""
     return sum(m.weight.numel() for n, m in model.named_modules() if n.rpartition(".")[2] in (*QKV, *GATE_UP))
 
 
 def fused_decoder(bank: AdapterBank) -> FusedDecoder | None:
-    """Return a decoder for a base on a CPU whose layers are known, else None."""
+    """Return a decoder for a supported base on a CPU, else None."""
     known = bank.base.device.type == "cpu" and is_known(bank.base.model.config)
     return FusedDecoder(bank) if known else None
 
@@ -122,9 +122,9 @@ class FusedDecoder:
         )
 
     def deltas(self, route: Route) -> list[list[Deltas | None]]:
-        """Put a route's factors side by side, for each layer and projection; None where nothing is adapted."""
+        """Concatenate a route's factors for each layer and projection; None where nothing is adapted."""
         index = {name: i for i, name in enumerate(self.bank.names)}
-        return [[_side_by_side(p, index, route) for p in layer.projections] for layer in self.layers]
+        return [[_fuse_factors(p, index, route) for p in layer.projections] for layer in self.layers]
 
     def step(
         self, tokens: Tensor, positions: Tensor, cache: PrefixCache, layout: Layout, deltas: list[list[Deltas | None]]
@@ -137,7 +137,7 @@ class FusedDecoder:
         return F.rms_norm(x, x.shape[-1:], self.norm, self.eps)
 
     def _turns(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the rotary cosines and sines (rows, 1, head_dim) of ``positions``, from a table made once.
+        """Return the rotary cosines and sines (rows, 1, head_dim) of ``positions``, from a cached table.
 
         Rotary embeddings whose angles depend on the length of the text are computed each time.
         """
@@ -200,8 +200,8 @@ def _weight(module: object) -> Tensor:
     return cast(Tensor, cast(nn.Module, module).weight).detach()
 
 
-def _side_by_side(projection: Projection, index: dict[str, int], route: Route) -> Deltas | None:
-    """Stack the modules' A, so that one product serves them all."""
+def _fuse_factors(projection: Projection, index: dict[str, int], route: Route) -> Deltas | None:
+    """Concatenate the modules' A, so that one product serves them all; None where nothing is adapted."""
     adapted = [name for name in projection.names if name in index]
     if not adapted:
         return None

@@ -1,8 +1,8 @@
 """The genotype: an adapter's LoRA factors, and measures on dW = (alpha / rank) B A that never form it.
 
-A dense dW of a 7B model is some 26 GB in fp32; its two factors are 323 MB. Everything here is therefore traces of
-r x r Gram matrices: <dW1, dW2> = s1 s2 tr((B1^T B2)(A2 A1^T)). The Grams are accumulated in float64, because a
-distance is the small difference of large squares: in float32 a change below 0.03 % would drown in rounding.
+A dense dW of a 7B model is some 26 GB in fp32; its two factors are 323 MB. All measures are therefore traces of r x r
+Gram matrices: <dW1, dW2> = s1 s2 tr((B1^T B2)(A2 A1^T)). These are accumulated in float64, because a distance is the
+small difference of large squares: float32 would round away a change below 0.03 %.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Genotype:
 
     @property
     def is_zero(self) -> bool:
-        """Whether dW is 0, as of a founder that was not trained: B is 0 in every module."""
+        """Whether dW is 0 (B is 0 in every module), as for an untrained founder."""
         return not any(bool(b.any()) for _, b in self.factors.values())
 
     @property
@@ -73,12 +73,12 @@ class RelativeChange:
 
 
 def flattened(genotype: Genotype) -> Tensor:
-    """Return the factors in one row (parameters,), module after module, A before B, as an adapter bank holds them."""
+    """Return the factors in one row (parameters,), module after module, A before B, as in an adapter bank."""
     return torch.cat([factor.reshape(-1) for pair in genotype.factors.values() for factor in pair])
 
 
 def same_shape(one: Genotype, other: Genotype) -> bool:
-    """Whether two genotypes have the same modules, shapes, rank and alpha, so that they can be crossed slot by slot."""
+    """Whether two genotypes have the same modules, shapes, rank and alpha, as crossover requires."""
     return (
         one.alpha == other.alpha
         and one.factors.keys() == other.factors.keys()
@@ -90,7 +90,7 @@ def same_shape(one: Genotype, other: Genotype) -> bool:
 
 
 def is_finite(genotype: Genotype) -> bool:
-    """Whether all that the adapter adds is finite in float32: False marks an individual that an update has broken."""
+    """Whether everything that the adapter adds is finite in float32; False if an update has broken it."""
     norms = ((a.float().norm(), b.float().norm()) for a, b in genotype.factors.values())
     return all(bool((a * b * genotype.scale).isfinite()) for a, b in norms)
 
@@ -102,12 +102,12 @@ def clone(genotype: Genotype) -> Genotype:
 
 
 def on_cpu(genotype: Genotype) -> Genotype:
-    """The genotype with its factors in main memory; those that are there already are shared, not copied."""
+    """The genotype with its factors in main memory; factors that are already there are shared, not copied."""
     return Genotype({name: (a.cpu(), b.cpu()) for name, (a, b) in genotype.factors.items()}, genotype.alpha)
 
 
 def fresh_like(genotype: Genotype, rng: torch.Generator) -> Genotype:
-    """A founder in the same shape, on the CPU: A uniform in +-1 / sqrt(in) as PEFT draws it, B zero, so dW = 0."""
+    """A founder of the same shape, on the CPU: A uniform in +-1 / sqrt(in) as in PEFT, B zero, so dW = 0."""
     factors = {}
     for name, (a, b) in genotype.factors.items():
         noise = 2 * torch.rand(a.shape, generator=rng) - 1
@@ -148,14 +148,14 @@ def pairwise_distances(genotypes: Sequence[Genotype]) -> list[list[float]]:
 def relative_change(child: Genotype, parent: Genotype) -> RelativeChange:
     """The distance of a child from its (first) parent, relative to the parent's size, overall and per module.
 
-    Where the parent's dW is zero the ratio is undefined: then 0 if the child's is zero too and 1 if it is not
-    (everything there is, is new), so that the number stays finite in journals and plots. Source: method section 7.
+    Where the parent's dW is zero the ratio is undefined; it is then 0 if the child's is zero too, and otherwise 1, so
+    that the number stays finite in journals and plots. Source: method section 7.
     """
     return change_of(_squares(child, parent))
 
 
 def change_of(squares: Squares) -> RelativeChange:
-    """The relative change from its squares, which may all be without the same factor."""
+    """The relative change from its squares; a constant factor of all of them cancels."""
     per_layer = {name: _ratio(gap, base) for name, (gap, base) in squares.items()}
     gaps, bases = zip(*squares.values(), strict=True)
     return RelativeChange(_ratio(sum(gaps), sum(bases)), per_layer)
@@ -164,7 +164,7 @@ def change_of(squares: Squares) -> RelativeChange:
 def gram_of_rows(parts: Sequence[Tensor]) -> Tensor:
     """The Gram matrix (k, k) in float64 of the k rows of all ``parts`` (r_i, n) together.
 
-    Block by block of columns, so that the float64 copy stays in the processor's cache.
+    It is computed in blocks of columns, so that the float64 copy stays in the processor's cache.
     """
     num_rows, num_columns = sum(part.shape[0] for part in parts), parts[0].shape[1]
     block = min(num_columns, 2048)
@@ -198,7 +198,7 @@ def _squares(one: Genotype, other: Genotype) -> Squares:
 
 
 def _ratio(gap_square: float, base_square: float) -> float:
-    """sqrt(gap / base), with the two cases of an empty base."""
+    """sqrt(gap / base); for a base of 0, 0 if the gap is 0 too and otherwise 1."""
     if base_square <= 0.0:
         return 0.0 if gap_square <= 0.0 else 1.0
     return math.sqrt(gap_square / base_square)

@@ -1,9 +1,9 @@
 """The memory that a population needs, estimated before anything is loaded; a config that cannot fit is refused.
 
-Weights, factors, moments and the key-value cache are counted exactly from the model's shape. Activations are counted
-from the tensors that a decoder layer keeps for its backward pass (attention and MLP inputs and outputs, norms in fp32,
-and on a CPU the attention's weights, taken for prompts of the greatest length), which holds within about a third. While
-there is enough, the allocator keeps freed memory (``give_back_if_scarce``): ``MemoryPlan.held_bytes``. Source: ours.
+Weights, factors, moments and the key-value cache are counted exactly from the model's shape. Activations are estimated,
+within about a third, from the tensors that a decoder layer keeps for its backward pass (attention and MLP inputs and
+outputs, norms in fp32, and on a CPU the attention weights for the longest prompts). While memory is not scarce, the
+allocator keeps freed memory (``give_back_if_scarce``), see ``MemoryPlan.held_bytes``. Source: ours.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from redqueen.adapters.attention import kv_shape
 from redqueen.adapters.bank import find_targets
 from redqueen.adapters.base import device_type, settle_precision
 from redqueen.adapters.base_shape import base_shape, positions_of
-from redqueen.adapters.fused_decode import is_known, side_by_side_weights
+from redqueen.adapters.fused_decode import is_known, num_copied_weights
 from redqueen.adapters.genotype import Genotype
 from redqueen.adapters.tree_attention import MOST_SCORES
 from redqueen.config import Config
@@ -32,8 +32,8 @@ from redqueen.display import size
 from redqueen.errors import UserError, first_line
 
 GROUPS_KEPT = 2
-"""Prompts that are kept while texts are written, for each whole group that fits the rows: a new group need not
-wait for the last text of an old one (ours)."""
+"""Prompts cached during decoding for each group of samples that fits into the rows, so that a new group can start
+before the last sample of an old one ends (ours)."""
 
 
 @dataclass(frozen=True)
@@ -48,27 +48,26 @@ class TextLimits:
 
     @property
     def planned_prompt_tokens(self) -> int:
-        """Tokens of a prompt as memory is planned for it: as long as it may be, at most 1024."""
+        """Length of a prompt for which memory is planned: the longest possible, at most 1024 tokens."""
         return min(1024, max(self.propose_prompt_tokens, self.solve_prompt_tokens))
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest text: a prompt and its completion."""
+        """Tokens of the longest prompt with its completion."""
         return max(
             self.propose_prompt_tokens + self.propose_new_tokens, self.solve_prompt_tokens + self.solve_new_tokens
         )
 
 
 def prompt_cache_tokens(config: Config, limits: TextLimits) -> int:
-    """Return how many tokens of prompts are kept at a time while texts are written: ``GROUPS_KEPT`` times the prompts
-    of whole groups that fill all rows, as long as they are planned. Of longer ones fewer are kept, and fewer rows run.
-    """
+    """Return the size of the prompt cache in tokens: ``GROUPS_KEPT`` times the groups that fill all rows, each with a
+    prompt of the planned length. Of longer prompts fewer fit, and fewer rows are decoded."""
     groups = (config.propose.num_per_prompt, config.solve.num_attempts)
     return GROUPS_KEPT * -(-config.solve.max_rows // min(groups)) * limits.planned_prompt_tokens
 
 
 def fit_limits(config: Config, max_positions: int) -> TextLimits:
-    """Return the limits: a completion gets at most half of the positions, a prompt at most what is left (ours)."""
+    """Return the limits: a completion gets at most half of the positions, a prompt at most the rest (ours)."""
     propose_new = min(config.propose.max_new_tokens, max_positions // 2)
     solve_new = min(config.solve.max_new_tokens, max_positions // 2)
     return TextLimits(
@@ -81,45 +80,45 @@ def fit_limits(config: Config, max_positions: int) -> TextLimits:
 
 
 TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = -1, -3, -8
-"""Parameters of glibc's ``mallopt``, as its malloc.h numbers them."""
+"""Parameters of glibc's ``mallopt``, with the numbers of its malloc.h."""
 
-SMALLER_THAN = 64 * 2**20
-"""Blocks below this, in bytes, come from the heap; larger ones have pages of their own (ours)."""
+HEAP_BLOCK_BYTES = 64 * 2**20
+"""Smaller blocks, in bytes, come from the heap; larger ones get their own pages (ours)."""
 
 KEPT = 2**31 - 1
-"""How much of the heap may be free at its end before it shrinks, in bytes: the largest value that ``mallopt`` takes."""
+"""Free bytes at the end of the heap above which it shrinks: the largest value that ``mallopt`` accepts."""
 
 
 _library: ctypes.CDLL | None = None
-"""The C library whose allocator is set to keep freed memory."""
+"""The C library, once its allocator keeps freed memory."""
 
 
 def keep_freed_memory() -> bool:
-    """Let this process keep the blocks below ``SMALLER_THAN`` that it frees; return whether the C library took it.
+    """Let this process keep freed blocks smaller than ``HEAP_BLOCK_BYTES``; return whether the C library accepted it.
 
-    All threads share one heap, for those of other threads are too small for tensors. Nothing is done where the
-    environment has settings of its own (``MALLOC_...`` or ``GLIBC_TUNABLES``) or the library is not glibc.
+    All threads share one heap, since the heaps of other threads are too small for tensors. Nothing is changed if the
+    environment configures malloc (``MALLOC_...`` or ``GLIBC_TUNABLES``) or the library is not glibc.
     """
     global _library
     if any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ):
         return False
     try:
         library = ctypes.CDLL(None)
-        library.gnu_get_libc_version  # noqa: B018  others have a mallopt that numbers its parameters differently
+        library.gnu_get_libc_version  # noqa: B018  other libraries number the parameters of mallopt differently
         mallopt = library.mallopt
-    except (OSError, AttributeError, TypeError):  # TypeError: Windows has no library of the process itself
+    except (OSError, AttributeError, TypeError):  # TypeError: on Windows
         return False
-    settings = {MMAP_THRESHOLD: SMALLER_THAN, TRIM_THRESHOLD: KEPT, ARENA_MAX: 1}
+    settings = {MMAP_THRESHOLD: HEAP_BLOCK_BYTES, TRIM_THRESHOLD: KEPT, ARENA_MAX: 1}
     kept = all([mallopt(parameter, value) == 1 for parameter, value in settings.items()])
     _library = library if kept else None
     return kept
 
 
 def give_back_if_scarce(free_bytes: int) -> bool:
-    """Give the kernel what is kept if this process holds more than ``free_bytes``, what the machine has free.
+    """Return freed memory to the kernel if this process holds more than ``free_bytes``, the machine's free memory.
 
-    To be called where few tensors are alive: what is kept is then most of what the process holds, and the next tensors
-    may take as much again where they do not fit into it. Returns whether it was given back.
+    Call it when few tensors are alive: most of the process's memory is then freed blocks, and the next tensors may need
+    as much again if they do not fit into these. Returns whether memory was returned.
     """
     if _library is None or _held_bytes() <= free_bytes:
         return False
@@ -135,23 +134,23 @@ def _held_bytes() -> int:
 FP32_BYTES = 4
 
 LIBRARIES_BYTES = 4 * 10**8
-"""Memory of the interpreter with torch and transformers, before a base is loaded, on a CPU (measured)."""
+"""Memory of the interpreter with torch and transformers on a CPU, before a base is loaded (measured)."""
 
 
 def logits_at_once(vocabulary: int, on_cuda: bool, most_tokens: int = 4096) -> int:
-    """Return of how many tokens the learner makes logits at a time, on a CPU at most 64 MB of them: larger tensors are
-    not kept by the allocator, and no product becomes faster (ours)."""
-    return most_tokens if on_cuda else max(1, min(most_tokens, SMALLER_THAN // (FP32_BYTES * vocabulary)))
+    """Return for how many tokens the learner computes logits at a time; on a CPU at most 64 MB: the allocator does not
+    keep larger tensors, and products do not become faster (ours)."""
+    return most_tokens if on_cuda else max(1, min(most_tokens, HEAP_BLOCK_BYTES // (FP32_BYTES * vocabulary)))
 
 
 @dataclass(frozen=True)
 class Work:
-    """The sizes that memory depends on.
+    """The sizes on which memory depends.
 
-    ``sample_rows`` sequences are decoded at a time (0: another process does), each up to ``new_tokens`` long, behind
-    ``prompt_cache_tokens`` of prompts in all, of at most ``prompt_tokens`` each; the learner runs
+    ``sample_rows`` sequences are decoded at a time (0: in another process), each up to ``new_tokens`` long. The prompt
+    cache has ``prompt_cache_tokens`` in all; a prompt has at most ``prompt_tokens``. The learner runs
     ``micro_batch_tokens`` at a time and holds the gradients of ``num_learning`` members (0: all) in each of
-    ``num_lanes``, among which rows and tokens are divided.
+    ``num_lanes``, which share rows and tokens.
     """
 
     num_members: int
@@ -171,7 +170,7 @@ class Work:
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Bytes by what they hold. Sampling and learning take turns: ``cache`` and the learner's parts are not added up."""
+    """Bytes by purpose. Sampling and learning take turns, so the peak does not add ``cache`` to the learner's parts."""
 
     base_bytes: int
     factors_bytes: int
@@ -183,18 +182,18 @@ class MemoryPlan:
 
     @property
     def resident_bytes(self) -> int:
-        """What is held all the time: libraries, weights, factors and moments."""
+        """Bytes in use all the time: libraries, weights, factors and moments."""
         return self.libraries_bytes + self.base_bytes + self.factors_bytes + self.moments_bytes
 
     @property
     def peak_bytes(self) -> int:
-        """What is held at once at worst: what is resident, with either the learner's parts or the cache."""
+        """Bytes in use at the peak: the resident ones, and the larger of the learner's parts and the cache."""
         return self.resident_bytes + max(self.gradients_bytes + self.activations_bytes, self.cache_bytes)
 
     @property
     def held_bytes(self) -> int:
-        """What a process on a CPU comes to hold where memory is not scarce: what sampling frees is kept, in pieces that
-        learning can seldom use."""
+        """Bytes that a process on a CPU ends up holding if memory is not scarce: the allocator keeps what sampling
+        frees, in blocks that learning can seldom use."""
         return self.resident_bytes + self.gradients_bytes + self.activations_bytes + self.cache_bytes
 
     def lines(self) -> list[str]:
@@ -207,9 +206,9 @@ class MemoryPlan:
 
 
 def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
-    """Return the plan for a model of ``shape`` (the contents of its config.json). No weights are made.
+    """Return the plan for a model of ``shape`` (the contents of its config.json), without allocating weights.
 
-    Raises UserError when the shape is of no known causal language model or the targets name none of its layers.
+    Raises UserError when the shape is not that of a known causal language model, or a target names none of its layers.
     """
     model, config = _skeleton(shape)
     targets = find_targets(model, work.lora_targets)
@@ -222,9 +221,9 @@ def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
         small = work.bf16 and (work.on_cuda or id(parameter) in linears)
         base += parameter.numel() * (2 if small else FP32_BYTES)
     if work.bf16 and not work.on_cuda:
-        base += head.weight.numel() * 2  # the rounded copy that gradients take
+        base += head.weight.numel() * 2  # the rounded copy for the backward pass
     if work.sample_rows and not work.on_cuda and is_known(config):
-        base += side_by_side_weights(model) * compute_bytes
+        base += num_copied_weights(model) * compute_bytes
     gathered = work.num_learning or work.num_members
     kv_heads, head_dim = kv_shape(config)
     per_token = 2 * config.num_hidden_layers * kv_heads * head_dim * compute_bytes
@@ -248,13 +247,13 @@ def plan(shape: dict[str, Any], work: Work) -> MemoryPlan:
 
 
 def num_parameters(shape: dict[str, Any]) -> int:
-    """Return how many weights a model of ``shape`` has, tied ones once. No weights are made."""
+    """Return how many weights a model of ``shape`` has, tied ones once, without allocating them."""
     model, _ = _skeleton(shape)
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 def refuse_if_too_large(memory: MemoryPlan, available_bytes: int, where: str) -> None:
-    """Raise UserError, with what to lower, when ``memory`` does not fit into ``available_bytes`` of ``where``."""
+    """Raise UserError, naming the field to lower, when ``memory`` exceeds the ``available_bytes`` of ``where``."""
     if memory.peak_bytes <= available_bytes:
         return
     if memory.resident_bytes > available_bytes:
@@ -267,7 +266,7 @@ def refuse_if_too_large(memory: MemoryPlan, available_bytes: int, where: str) ->
 
 
 def available_bytes(device: torch.device) -> int:
-    """Return the memory that is free for a run on ``device``: of the GPU, or of the machine and its control group."""
+    """Return the free memory for a run on ``device``: that of the GPU, or of the machine and its control group."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     with open("/proc/meminfo") as file:
@@ -281,7 +280,7 @@ def available_bytes(device: torch.device) -> int:
 
 
 def work_of(config: Config, shape: dict[str, Any]) -> Work:
-    """Return the sizes of a configured run. Prompts are taken as long as they may be, at most 1024 tokens."""
+    """Return the sizes of a configured run, with prompts of the planned length."""
     on_cuda = device_type(config.run.device) == "cuda"
     limits = fit_limits(config, positions_of(shape))
     population, solve, learn = config.population, config.solve, config.learn
@@ -303,7 +302,7 @@ def work_of(config: Config, shape: dict[str, Any]) -> Work:
 
 
 def _num_learning(config: Config) -> int:
-    """Members that learn in a step, at most: the teachers, each with a student, or with all."""
+    """Maximum number of members that learn in a step: all teachers and their students."""
     population = config.population
     if population.single or config.match.rule == "all_pairs":
         return population.num_members
@@ -311,7 +310,7 @@ def _num_learning(config: Config) -> int:
 
 
 def plan_memory(config: Config, shape: dict[str, Any]) -> list[str]:
-    """Return the lines of the plan for a configured run on a base of ``shape``, and what is free for it here."""
+    """Return the lines of the plan for a configured run on a base of ``shape``, and of the free memory."""
     work = work_of(config, shape)
     where = "GPU" if work.on_cuda else "machine"
     if work.on_cuda and not torch.cuda.is_available():
@@ -323,9 +322,9 @@ def plan_memory(config: Config, shape: dict[str, Any]) -> list[str]:
 
 
 def refuse_what_cannot_fit(config: Config, device: torch.device) -> None:
-    """Raise UserError, with what to lower, before a run that ``device`` has no memory for loads anything.
+    """Raise UserError, naming the field to lower, when ``device`` does not have enough memory for the run.
 
-    A base whose config.json is not on this machine yet is let through: its shape is not known.
+    A base whose config.json is not on this machine yet is not checked: its shape is not known.
     """
     shape = base_shape(config.model.base)
     if shape is not None:
@@ -334,11 +333,11 @@ def refuse_what_cannot_fit(config: Config, device: torch.device) -> None:
 
 
 MOST_LAYERS = 1_000
-"""A base with more is none: to build it without weights already takes minutes (ours)."""
+"""A config.json with more layers is refused: building it without weights would already take minutes (ours)."""
 
 
 def _skeleton(shape: dict[str, Any]) -> tuple[Any, PretrainedConfig]:
-    """Build the model without memory behind its weights."""
+    """Build the model on the meta device, without memory for its weights."""
     if "model_type" not in shape:
         raise UserError("the base's config.json names no model_type; give a Hugging Face causal language model")
     options = {k: v for k, v in shape.items() if k not in ("model_type", "architectures")}
@@ -354,9 +353,9 @@ def _skeleton(shape: dict[str, Any]) -> tuple[Any, PretrainedConfig]:
 
 
 def fresh_adapter(config: Config, shape: dict[str, Any]) -> Genotype:
-    """Return the shapes of a member's factors on a base of ``shape``, without memory behind them.
+    """Return a member's factors on a base of ``shape``, on the meta device (shapes without memory).
 
-    Raises UserError where ``population.lora_targets`` name nothing of it.
+    Raises UserError when ``population.lora_targets`` names none of its layers.
     """
     population, rank = config.population, config.population.lora_rank
     layers = find_targets(_skeleton(shape)[0], population.lora_targets).items()
@@ -368,7 +367,7 @@ def fresh_adapter(config: Config, shape: dict[str, Any]) -> Genotype:
 def _activation_bytes_per_token(config: PretrainedConfig, work: Work, compute_bytes: int) -> int:
     """Bytes that the backward pass needs of one token, over all layers."""
     hidden = int(config.hidden_size)
-    inner = int(getattr(config, "intermediate_size", None) or 4 * hidden)  # where another name is used, the usual
+    inner = int(getattr(config, "intermediate_size", None) or 4 * hidden)  # 4 * hidden: usual under other names
     kv_heads, head_dim = kv_shape(config)
     queries, keys = int(config.num_attention_heads) * head_dim, kv_heads * head_dim
     # Two norms in fp32 with their inputs and outputs; the MLP's gate, up and products; attention's inputs and output.
@@ -378,6 +377,6 @@ def _activation_bytes_per_token(config: PretrainedConfig, work: Work, compute_by
     if not work.on_cuda:
         heads = int(config.num_attention_heads)
         layer += heads * min(work.prompt_tokens, math.isqrt(MOST_SCORES // heads)) * compute_bytes
-    if work.checkpointing:  # the residual stream at each layer, and a layer that is computed again, with gradients
+    if work.checkpointing:  # the residual stream at each layer, and one recomputed layer with its gradients
         return int(config.num_hidden_layers) * hidden * (compute_bytes if work.on_cuda else FP32_BYTES) + 2 * layer
     return int(config.num_hidden_layers) * layer

@@ -1,7 +1,7 @@
-"""Adapters on disk as PEFT keeps them: reads and writes ``adapter_config.json`` and ``adapter_model.safetensors``.
+"""Adapters on disk in PEFT's format: reads and writes ``adapter_config.json`` and ``adapter_model.safetensors``.
 
-Nothing here needs the peft package. What PEFT can do and this engine cannot (another scale rule, other ranks for some
-modules, trained biases...) is refused, because running or breeding such an adapter would silently give another model.
+Nothing here needs the peft package. Features of PEFT that this engine lacks (another scale rule, other ranks for some
+modules, trained biases...) are refused, because running or breeding such an adapter would silently give another model.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ MAX_WEIGHTS_BYTES = 64 << 30
 """Largest adapter that is read."""
 
 PRECISIONS = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
-"""Dtypes of stored factors: narrower ones are quantised and need scales, which a PEFT folder does not have."""
+"""Allowed dtypes of stored factors: narrower ones are quantised and need scales, which a PEFT folder does not have."""
 
 BASE_SHA256 = "base_sha256"
-"""The entry in the metadata of the weights that says which base they were trained on."""
+"""The metadata entry of the weights with the hash of the base that they were trained on."""
 
 _PREFIX = "base_model.model."
 _SUFFIXES = (".lora_A.weight", ".lora_B.weight")
@@ -58,7 +58,7 @@ _REFUSED: dict[str, tuple[object, ...]] = {
     "arrow_config": (None,),
     "kasa_config": (None,),
     "monteclora_config": (None,),
-    # These start from a base whose weights were changed to match; only "True", "False" and "gaussian" leave it alone.
+    # Other values start from a base whose weights PEFT changed to match.
     "init_lora_weights": (None, True, False, "gaussian", "eva", "orthogonal"),
 }
 """Fields of PEFT's configuration and the values under which an adapter is the plain LoRA that this engine runs."""
@@ -66,9 +66,9 @@ _REFUSED: dict[str, tuple[object, ...]] = {
 
 @dataclass(frozen=True)
 class Adapter:
-    """An adapter as it lies on disk: its folder, its ``adapter_config.json`` as read, and its factors.
+    """An adapter that was read from disk: its folder, the content of ``adapter_config.json``, and its factors.
 
-    ``base_sha256`` is the hash of the base's weights that an export keeps with the adapter's, "" in others.
+    ``base_sha256``: the hash of the base's weights, if redqueen exported the adapter; otherwise "".
     """
 
     folder: Path
@@ -78,9 +78,9 @@ class Adapter:
 
 
 def read_adapter(folder: Path | str) -> Adapter:
-    """Read a LoRA adapter of one rank for all modules; its factors are in the widest precision that is stored.
+    """Read a LoRA adapter with one rank for all modules; all factors get the widest dtype that the file has.
 
-    Raises UserError, naming the file and the remedy, when it is missing, damaged, not finite, or more than plain LoRA.
+    Raises UserError, naming the file and the remedy, when it is missing, damaged, not finite, or not plain LoRA.
     """
     folder = Path(folder)
     path, config = folder / WEIGHTS_FILE, _read_config(folder / CONFIG_FILE)
@@ -99,9 +99,9 @@ def read_adapter(folder: Path | str) -> Adapter:
 
 
 def write_adapter(folder: Path | str, config: Mapping[str, Any], genotype: Genotype, base_sha256: str = "") -> None:
-    """Write the two files of an adapter into ``folder`` (made if need be; files there are replaced).
+    """Write the two files of an adapter into ``folder``, which is created if necessary; existing files are replaced.
 
-    ``base_sha256``, the hash of the base's weights, is kept in the metadata of the adapter's, wherever they go.
+    ``base_sha256``, the hash of the base's weights, is stored in the metadata of the adapter's weights.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -117,9 +117,9 @@ def write_adapter(folder: Path | str, config: Mapping[str, Any], genotype: Genot
 
 
 def _sort_header(weights: Path) -> None:
-    """Sort the metadata in the header of a file that safetensors wrote: it shuffles them, so that no two writes agree.
+    """Sort the metadata in the header of a safetensors file: they are written in random order, and files would differ.
 
-    The header is eight bytes of its length, then compact JSON, filled with spaces: sorted it is as long as before.
+    The header is its length in eight bytes, then compact JSON padded with spaces; sorting does not change the length.
     """
     with weights.open("r+b") as file:
         num_bytes = int.from_bytes(file.read(8), "little")
@@ -131,9 +131,9 @@ def _sort_header(weights: Path) -> None:
 
 
 def founder_like(adapter: Adapter, fresh: Genotype) -> Genotype:
-    """Return the adapter's dW in the shape of ``fresh``, a founder of the run: exactly, in a rank at least as large.
+    """Return the adapter, with exactly its dW, in the shape of ``fresh``, a founder of the run with at least its rank.
 
-    Further components, and modules that the adapter does not adapt, are the fresh ones: their part of dW is zero.
+    Additional components, and modules that the adapter does not adapt, come from ``fresh``: their part of dW is zero.
     Raises UserError, naming the folder, for a larger rank and for modules that the run does not adapt.
     """
     given = adapter.genotype
@@ -163,8 +163,8 @@ def founder_like(adapter: Adapter, fresh: Genotype) -> Genotype:
 def plain_config(genotype: Genotype, base_model_name: str, targets: Sequence[str]) -> dict[str, Any]:
     """Return PEFT's configuration of a plain LoRA adapter.
 
-    ``base_model_name`` is what PEFT will look for as the base: a name on the hub or a path; ``targets`` name the
-    adapted modules.
+    ``base_model_name`` is the base that PEFT will load, a name on the hub or a path; ``targets`` name the adapted
+    modules.
     """
     return {
         "base_model_name_or_path": base_model_name,
@@ -185,20 +185,20 @@ def plain_config(genotype: Genotype, base_model_name: str, targets: Sequence[str
 
 
 def publish_adapter(folder: Path, name: str, genotype: Genotype, base_model_name: str, targets: Sequence[str]) -> Path:
-    """Write the adapter ``name`` into a folder of its own in ``folder``, unless it is there, and return that folder.
+    """Write the adapter ``name`` into its own folder in ``folder``, unless it exists, and return that folder.
 
-    The folder's name ends with a hash of the factors as a bank holds them, so no name is used for two adapters.
+    The folder's name ends with a hash of the factors, so two adapters never have the same name.
     """
     digest = hashlib.sha256(flattened(genotype).numpy().tobytes()).hexdigest()[:16]
     published = folder / f"{name}-{digest}"
     if not published.is_dir():
-        with making_folder(published) as aside:
-            write_adapter(aside, plain_config(genotype, base_model_name, targets), genotype)
+        with making_folder(published) as temporary:
+            write_adapter(temporary, plain_config(genotype, base_model_name, targets), genotype)
     return published
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    """The config, with what is more than plain LoRA refused by the field that says so."""
+    """Read the config. Raises UserError, naming the field, when it is not that of a plain LoRA adapter."""
     try:
         config = json.loads(read_plain(path))
     except OSError as error:
@@ -211,7 +211,7 @@ def _read_config(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: 'r' or 'lora_alpha' is missing or not a number; save the adapter again")
     if config["r"] < 1:
         raise UserError(f"{path}: 'r' is {config['r']}, and a rank is at least 1; save the adapter again")
-    if not abs(config["lora_alpha"]) <= sys.float_info.max:  # NaN is not, nor is a whole number of 400 digits
+    if not abs(config["lora_alpha"]) <= sys.float_info.max:  # also catches NaN, and an integer of 400 digits
         raise UserError(f"{path}: 'lora_alpha' is not finite; save the adapter again")
     for field, accepted in _REFUSED.items():
         if config.get(field) not in accepted:
@@ -243,7 +243,7 @@ def _read_base_sha256(path: Path) -> str:
 def _pair_up(path: Path, tensors: dict[str, Tensor]) -> dict[str, Factors]:
     """Return the modules' (A, B) by name, sorted, so that the order in the file does not matter.
 
-    All have the precision that holds each of those in the file.
+    All get the narrowest dtype to which every dtype in the file can be promoted.
     """
     halves: tuple[dict[str, Tensor], dict[str, Tensor]] = ({}, {})
     for key, tensor in tensors.items():
@@ -255,9 +255,9 @@ def _pair_up(path: Path, tensors: dict[str, Tensor]) -> dict[str, Factors]:
                 f"{path}: {key} holds {tensor.dtype}, which is not supported; save it in float32 or float16"
             )
         halves[half][key[len(_PREFIX) : -len(_SUFFIXES[half])]] = tensor
-    lonely = halves[0].keys() ^ halves[1].keys()
-    if lonely or not halves[0]:
-        what = f"{min(lonely)} has only one of its two factors" if lonely else "there is no LoRA factor"
+    unpaired = halves[0].keys() ^ halves[1].keys()
+    if unpaired or not halves[0]:
+        what = f"{min(unpaired)} has only one of its two factors" if unpaired else "there is no LoRA factor"
         raise UserError(f"{path}: {what}; save the adapter again")
     precision = reduce(torch.promote_types, (tensor.dtype for tensor in tensors.values()))
     return {name: (halves[0][name].to(precision), halves[1][name].to(precision)) for name in sorted(halves[0])}

@@ -1,7 +1,7 @@
-"""Routing: which rows of a batch belong to which member, laid out as blocks that one batched product can serve.
+"""Routing: which rows of a batch belong to which member, laid out in blocks for one batched product.
 
-A block is up to ``width`` rows of one member. With rows sorted by member and equally many for each, the blocks are the
-batch itself, seen through a view; otherwise rows are gathered into blocks and scattered back. Source: ours.
+A block is up to ``width`` rows of one member. If the rows are sorted by member, with equally many for each, the blocks
+are a view of the batch; otherwise rows are gathered into blocks and scattered back. Source: ours.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from torch import Tensor
 from redqueen.adapters.tree_attention import Run, TreePlan, plan_tree
 
 ROW_TOKENS = 64
-"""Length of a row: long enough for a matrix product of its own, short enough that a member's last row wastes little."""
+"""Length of a row: long enough for an efficient product, short enough that padding a member's last row is cheap."""
 
 
 class TokenRows:
-    """Runs of tokens, added member by member; each member's are filled up with ``pad_id`` to whole rows.
+    """Runs of tokens, added member by member, in rows of one member each; a last row is padded with ``pad_id``.
 
-    ``owners``: the slot of each full row.
+    ``owners``: the slot of each row.
     """
 
     def __init__(self, pad_id: int) -> None:
@@ -33,15 +33,15 @@ class TokenRows:
         self._runs: list[Run] = []
 
     def add(self, tokens: Sequence[int], before: Run | None = None) -> Run:
-        """Put a run of ``tokens`` behind the others, which goes on from ``before``: its positions follow that one's."""
+        """Append a run of ``tokens``. It continues ``before``, if given: its positions follow that run's."""
         run = Run(len(self._tokens), len(tokens), before)
         self._runs.append(run)
         self._tokens += tokens
-        self._positions += range(run.seen_before, run.seen_before + run.length)
+        self._positions += range(run.num_before, run.num_before + run.length)
         return run
 
     def end_member(self, slot: int) -> None:
-        """Fill the last row; what was added since the last call belongs to the member ``slot``."""
+        """Pad the last row; all runs since the last call belong to the member ``slot``."""
         tail = -len(self._tokens) % ROW_TOKENS
         self._tokens += [self._pad_id] * tail
         self._positions += [0] * tail
@@ -54,20 +54,19 @@ class TokenRows:
         return tokens, positions, plan_tree(self._runs, *shape, dtype)
 
 
-# What a layout costs in addition to its products, in tokens' worth of products (measured on a CPU at rank 16, width
-# 192).
+# Overhead of a layout, in units of the cost of one token's product (measured on a CPU at rank 16, width 192).
 BLOCK_COST_TOKENS = 8  # one more matrix in a batched product
-COPY_COST_TOKENS = 64  # a member's factors once more, where it has several blocks
-GATHER_COST_TOKENS = 2  # for each token, where rows must be brought into blocks and back
+COPY_COST_TOKENS = 64  # another copy of a member's factors, if it has several blocks
+GATHER_COST_TOKENS = 2  # for each token, if rows must be gathered into blocks and scattered back
 
 
 @dataclass(frozen=True)
 class Layout:
     """Rows in blocks: place p of the blocks (num_blocks * width) holds row ``gather[p]``; row i is at ``scatter[i]``.
 
-    ``slots`` (num_active,): the members present, ascending, and ``members`` the same on the host, so that comparing
-    them does not wait for a device; ``block_member`` (num_blocks,): which of them a block serves, None when block i
-    serves ``slots[i]``. ``gather`` and ``scatter`` are None when the blocks hold the rows in their order.
+    ``slots`` (num_active,): the members in the batch, ascending; ``members``: the same on the host, so that comparing
+    them does not wait for a device. ``block_member`` (num_blocks,): the index of a block's member in ``slots``; None
+    when block i belongs to ``slots[i]``. ``gather`` and ``scatter`` are None when the blocks hold the rows in order.
     """
 
     slots: Tensor
@@ -93,7 +92,7 @@ class Layout:
 def lay_out(row_slots: Sequence[int], tokens_per_row: int, device: torch.device) -> Layout:
     """Choose blocks for rows of the members ``row_slots`` (any order, any mix), each row ``tokens_per_row`` long.
 
-    Padding repeats a row of the same member, so that nothing of one member ever enters another's products.
+    Padding repeats a row of the same member, so that one member never affects another's products.
     """
     rows = np.asarray(row_slots, dtype=np.int64)  # (rows,)
     # slots, counts (active,); member (rows,): the index in ``slots`` of each row's member
@@ -128,7 +127,7 @@ def lay_out(row_slots: Sequence[int], tokens_per_row: int, device: torch.device)
 
 
 def _best_width(counts: np.ndarray, tokens_per_row: int, is_sorted: bool) -> int:
-    """Rows a block that cost least: padding, blocks, copies of factors, and the gathering of rows."""
+    """The number of rows per block with the lowest cost of padding, blocks, copies of factors, and gathering."""
     largest = int(counts.max())
     candidates = sorted({largest, *counts.tolist(), *(1 << k for k in range(largest.bit_length()))})
 

@@ -1,8 +1,8 @@
 """Prompts with a common prefix, and a layout in which the prefix is computed once.
 
 Few-shot examples, and the instructions of a chat, precede every prompt of a kind. A member computes them once for all
-its prompts: those that it reads later find them in the cache. Keys and values depend on the adapter, so members do not
-share. Source: prefix caching, as serving engines have it; in training: ours.
+its prompts; later prompts find them in the cache. Keys and values depend on the adapter, so members do not share a
+prefix. Source: prefix caching of serving engines; in training: ours.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from torch import Tensor
 from redqueen.adapters.routing import TokenRows
 from redqueen.adapters.tree_attention import IN_CACHE, Run, TreePlan
 
-Beginning = tuple[int, tuple[int, ...]]
-"""A member's slot, and the first tokens of prompts of its."""
+Prefix = tuple[int, tuple[int, ...]]
+"""A member's slot and the tokens with which several of its prompts begin."""
 
 SHARED_TOKENS = 32
-"""Prompts with fewer first tokens in common are read separately: a further run costs about as much (ours)."""
+"""Shorter common prefixes are not shared: another run of tokens costs about as much (ours)."""
 
 
-def group_by_beginning(prompts: Sequence[tuple[int, ...]]) -> list[tuple[list[int], int]]:
-    """Return groups of prompts that begin alike, as indices, each with the number of tokens that it has in common.
+def group_by_prefix(prompts: Sequence[tuple[int, ...]]) -> list[tuple[list[int], int]]:
+    """Return groups of prompts with a common prefix, as indices, each with the length of the prefix.
 
-    Alike are prompts whose first ``SHARED_TOKENS`` are equal; the number is 0 for a prompt like no other. Each prompt
-    keeps a token of its own. Groups are in the order of their first prompts.
+    Prompts are in one group if their first ``SHARED_TOKENS`` are equal; the length is 0 for a single prompt. The prefix
+    leaves out at least the last token of each prompt. Groups are in the order of their first prompts.
     """
-    alike: dict[tuple[int, ...], list[int]] = {}
+    by_prefix: dict[tuple[int, ...], list[int]] = {}
     for i, prompt in enumerate(prompts):
-        alike.setdefault(prompt[:SHARED_TOKENS], []).append(i)
-    return [(group, _in_common([prompts[i][:-1] for i in group])) for group in alike.values()]
+        by_prefix.setdefault(prompt[:SHARED_TOKENS], []).append(i)
+    return [(group, _in_common([prompts[i][:-1] for i in group])) for group in by_prefix.values()]
 
 
 def _in_common(prompts: list[tuple[int, ...]]) -> int:
-    first, last = min(prompts), max(prompts)  # the two that are least alike
+    first, last = min(prompts), max(prompts)  # in sorted order, the two with the shortest common prefix
     if len(prompts) < 2 or len(first) < SHARED_TOKENS:
         return 0
     return next((i for i, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
@@ -44,10 +44,11 @@ def _in_common(prompts: list[tuple[int, ...]]) -> int:
 
 @dataclass(frozen=True)
 class PackedPrompts:
-    """Prompts in rows (``token_rows``), beginnings once: ``tokens``, ``positions`` (rows, row length), ``owners``.
+    """Prompts in rows (``TokenRows``), each prefix once: ``tokens``, ``positions`` (rows, row length), ``owners``.
 
-    ``in_cache`` (2, n): place and position in the cache of the n tokens that were read before. ``sources`` (prompts,
-    longest prompt): where each token of a prompt lies in the rows as one line, followed by these n; -1 behind its end.
+    ``in_cache`` (2, n): place and position in the cache of the n tokens that were computed before. ``sources``
+    (prompts, longest prompt): the index of each token of a prompt in the flattened rows followed by these n tokens; -1
+    after a prompt's end.
     """
 
     tokens: Tensor
@@ -58,7 +59,7 @@ class PackedPrompts:
     in_cache: Tensor
 
     def to(self, device: torch.device) -> PackedPrompts:
-        """Return it with every tensor on ``device``."""
+        """Return the prompts with every tensor on ``device``."""
         tokens, positions, tree = self.tokens.to(device), self.positions.to(device), self.tree.to(device)
         return PackedPrompts(tokens, positions, tree, self.owners, self.sources.to(device), self.in_cache.to(device))
 
@@ -67,29 +68,28 @@ def pack_prompts(
     slots: Sequence[int],
     prompts: Sequence[tuple[int, ...]],
     num_shared: Sequence[int],
-    cached: Mapping[Beginning, int],
+    cached: Mapping[Prefix, int],
     pad_id: int,
     dtype: torch.dtype,
 ) -> PackedPrompts:
-    """Lay out the prompts of members ``slots`` (those of one side by side), of which the first ``num_shared`` tokens
-    are read once for all of the member's prompts that begin so, and not at all where a place in the cache holds them.
-    ``dtype`` is that of the model's attention.
-    """
+    """Lay out the prompts of members ``slots`` (a member's prompts are adjacent). The first ``num_shared`` tokens are
+    laid out once for all prompts of the member with this prefix, and not at all if the prefix is ``cached`` (at a place
+    in the cache). ``dtype`` is that of the model's attention."""
     rows = TokenRows(pad_id)
     sources = torch.full((len(prompts), max(map(len, prompts))), -1)
-    known: dict[Beginning, Run] = {}
+    runs: dict[Prefix, Run] = {}
     in_cache: list[tuple[int, int]] = []
     for i, (slot, prompt, num) in enumerate(zip(slots, prompts, num_shared, strict=True)):
         name = slot, prompt[:num]
-        if num and name not in known and name in cached:
-            known[name] = Run(IN_CACHE + len(in_cache), num)
+        if num and name not in runs and name in cached:
+            runs[name] = Run(IN_CACHE + len(in_cache), num)
             in_cache += [(cached[name], position) for position in range(num)]
-        elif num and name not in known:
-            known[name] = rows.add(prompt[:num])
-        beginning = known.get(name)
-        rest = rows.add(prompt[num:], beginning)
-        if beginning:
-            sources[i, :num] = torch.arange(beginning.start, beginning.start + num)
+        elif num and name not in runs:
+            runs[name] = rows.add(prompt[:num])
+        prefix = runs.get(name)
+        rest = rows.add(prompt[num:], prefix)
+        if prefix:
+            sources[i, :num] = torch.arange(prefix.start, prefix.start + num)
         sources[i, num : len(prompt)] = torch.arange(rest.start, rest.start + rest.length)
         if i + 1 == len(prompts) or slots[i + 1] != slot:
             rows.end_member(slot)

@@ -1,7 +1,7 @@
 """Lanes: work that is distributed over threads of this process.
 
-Each thread runs batches of its own, since torch lets go of Python's lock while it computes. Who gets what depends on
-the work alone, so a run repeats. Source: ours.
+Each thread runs its own batches, since torch releases Python's global lock while it computes. The distribution depends
+only on the work, so a run is reproducible. Source: ours.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ T = TypeVar("T")
 
 
 class _Stopped(BaseException):
-    """Ends a lane whose siblings have failed or whose listener wants no more; no ``except Exception`` holds it up."""
+    """Ends a lane when another lane or ``report`` raised. A BaseException, so that ``except Exception`` ignores it."""
 
 
-def side_by_side(work: Sequence[Callable[[Report], T]], report: Report = unheard) -> list[T]:
-    """Call each piece of ``work`` on a thread of its own and return what they return, in order.
+def run_in_threads(work: Sequence[Callable[[Report], T]], report: Report = unheard) -> list[T]:
+    """Call each piece of ``work`` on its own thread and return their results in order.
 
-    Each is given a report; what they say is added up and, as soon as each has spoken, passed on to ``report`` on the
-    caller's thread, so that it may raise or be interrupted there. Then, and when a piece raises, the others end at
-    their next report, and the error is the caller's. One piece runs on the caller's thread.
+    Each piece gets a report function. Once all have reported, the sums are passed to ``report`` on the caller's thread,
+    where it may raise or be interrupted. After an error there or in a piece, the others end at their next report, and
+    the error is raised. A single piece runs on the caller's thread.
     """
     if len(work) == 1:
         return [work[0](report)]
-    said: SimpleQueue[tuple[int, tuple[int, int, int] | None]] = SimpleQueue()
+    messages: SimpleQueue[tuple[int, tuple[int, int, int] | None]] = SimpleQueue()
     found: dict[int, T] = {}
     errors: list[BaseException] = []
     stop = Event()
 
     def run(lane: int) -> None:
-        def tell(done: int, total: int, tokens: int = 0) -> None:
+        def report_lane(done: int, total: int, tokens: int = 0) -> None:
             if stop.is_set():
                 raise _Stopped
-            said.put((lane, (done, total, tokens)))
+            messages.put((lane, (done, total, tokens)))
 
         try:
-            found[lane] = work[lane](tell)
+            found[lane] = work[lane](report_lane)
         except _Stopped:
             pass
         except BaseException as error:
             errors.append(error)
             stop.set()
         finally:
-            said.put((lane, None))
+            messages.put((lane, None))
 
     threads = [Thread(target=run, args=(lane,), daemon=True) for lane in range(len(work))]
     last: dict[int, tuple[int, int, int]] = {}
@@ -62,13 +62,13 @@ def side_by_side(work: Sequence[Callable[[Report], T]], report: Report = unheard
             thread.start()
             started.append(thread)
         while running:
-            lane, news = said.get()
-            last[lane] = news or last.get(lane, (0, 0, 0))
-            running -= news is None
-            if news and len(last) == len(work) and not stop.is_set():
+            lane, message = messages.get()
+            last[lane] = message or last.get(lane, (0, 0, 0))
+            running -= message is None
+            if message and len(last) == len(work) and not stop.is_set():
                 report(*(sum(column) for column in zip(*last.values(), strict=True)))
     finally:
-        stop.set()  # where ``report`` or an interrupt has raised
+        stop.set()  # also if ``report`` or an interrupt raised
         for thread in started:
             thread.join()
     if errors:
@@ -77,10 +77,11 @@ def side_by_side(work: Sequence[Callable[[Report], T]], report: Report = unheard
 
 
 class LaneSampler:
-    """Implements ``Sampler`` by ``num_lanes`` copies of one, which share its weights: each answers every n-th request.
+    """Implements ``Sampler`` by ``num_lanes`` copies of one, which share its weights; of n lanes in use each gets every
+    n-th request.
 
-    The sampler's rows and prompts are divided among the lanes that a call needs. In fp32 the samples are the sampler's
-    own; in bfloat16 a batch that is cut otherwise may round otherwise.
+    The sampler's rows and prompt cache are divided among the lanes in use. In fp32 the samples are the same as with one
+    lane; in bfloat16 another batch may round differently.
     """
 
     def __init__(self, sampler: TorchSampler, num_lanes: int) -> None:
@@ -94,7 +95,7 @@ class LaneSampler:
             if (kept := self._sampler.prompt_cache_tokens) is not None:
                 lane.prompt_cache_tokens = kept // num
         work = [partial(self._sample, lane, requests[i::num]) for i, lane in enumerate(self._lanes[:num])]
-        parts = side_by_side(work, self._sampler.report)
+        parts = run_in_threads(work, self._sampler.report)
         return [parts[i % num][i // num] for i in range(len(requests))]
 
     def _sample(self, lane: TorchSampler, requests: Sequence[Request], report: Report) -> list[list[Completion]]:

@@ -1,7 +1,7 @@
-"""The sampler in torch: every member decodes in one batch, prompts are computed once, finished rows are replaced.
+"""The sampler in torch: all members decode in one batch, prompts are computed once, finished rows are refilled.
 
 A request becomes a group: its prompt is run once, and its samples are rows that share the prompt's keys and values.
-Rows that end are refilled from the queue; when the queue is empty the batch shrinks to the rows that are still writing.
+Finished rows are refilled from the queue; when it is empty the batch shrinks to the rows that are still decoding.
 Longest prompts go first, so that prompts decoded together are of similar length. Source: ours.
 """
 
@@ -20,7 +20,7 @@ from redqueen.adapters.decoding import Decoding, Job, StepGraph, StopStrings, dr
 from redqueen.adapters.fused_decode import Deltas, FusedDecoder, fused_decoder
 from redqueen.adapters.memory import GROUPS_KEPT
 from redqueen.adapters.routing import ROW_TOKENS
-from redqueen.adapters.shared_prefixes import group_by_beginning, pack_prompts
+from redqueen.adapters.shared_prefixes import group_by_prefix, pack_prompts
 from redqueen.errors import UserError
 from redqueen.records import Completion, Request
 from redqueen.timing import Report, unheard
@@ -28,7 +28,7 @@ from redqueen.timing import Report, unheard
 
 @dataclass(frozen=True)
 class StepRoute:
-    """The rows of decoding steps bound to members; ``deltas``: the factors as the fused step wants them."""
+    """The route of decoding steps; ``deltas``: its factors, concatenated for the fused step."""
 
     route: Route
     deltas: list[list[Deltas | None]] | None
@@ -37,12 +37,11 @@ class StepRoute:
 class TorchSampler:
     """Samples from the members of ``bank``.
 
-    ``max_new_tokens`` bounds a completion, ``temperature`` 0 means greedy, ``end_tokens`` end a
-    completion (and belong to it), and so do the strings of ``stopper``; ``max_rows`` are decoded at a time,
-    ``prefill_tokens`` of prompts are read at a time, and ``prompt_cache_tokens`` kept (None: as many as rows want).
-    ``cuda_graphs``: record decoding steps where the base is on a GPU.
-    ``prompt_tokens_read`` and ``steps_run`` describe the last call; ``report`` gets each call's completions and new
-    tokens as they come.
+    ``max_new_tokens`` limits a completion; ``temperature`` 0 means greedy. ``end_tokens``, and the strings of
+    ``stopper``, end a completion and are part of it. At most ``max_rows`` are decoded at a time, ``prefill_tokens`` of
+    prompts are run at a time, and ``prompt_cache_tokens`` are cached (None: no limit). ``cuda_graphs``: record decoding
+    steps if the base is on a GPU. ``prompt_tokens_read`` and ``steps_run`` describe the last call; ``report`` gets the
+    number of completions and of new tokens so far.
     """
 
     def __init__(
@@ -74,11 +73,11 @@ class TorchSampler:
         self.fused = fused or fused_decoder(bank)
         on_cpu = self.base.device.type == "cpu"
         self.cuda_graphs = cuda_graphs and not on_cpu
-        # Asking a CPU whether rows have ended is free; asking a GPU stalls it, so it runs ahead by a few steps. There a
-        # change of shape also costs a new recording, so the batch shrinks less often.
-        self.steps_between_looks = 1 if on_cpu else 8
+        # Checking for finished rows stalls a GPU, so it is done every few steps there; on a CPU it costs nothing. On a
+        # GPU a change of shape also needs a new CUDA graph, so the batch shrinks less often.
+        self.steps_between_checks = 1 if on_cpu else 8
         self.shrink_frac = 0.25 if on_cpu else 0.5
-        self.has_decoded = False  # a step can be recorded once libraries have set themselves up by another
+        self.has_decoded = False  # a step can be recorded only after another has initialised the libraries
         self.prompt_tokens_read = self.steps_run = 0
         self.tempered = False
 
@@ -94,8 +93,8 @@ class TorchSampler:
         return [[found[i, s] for s in range(request.num_samples)] for i, request in enumerate(requests)]
 
     def _decoding(self, queue: Sequence[Job]) -> Decoding:
-        """Return the batch for these jobs: rows for all, at most ``max_rows``, and ``GROUPS_KEPT`` times the prompts
-        that whole groups in these rows have; fewer where they do not fit the cache."""
+        """Return the batch for these jobs: rows for all, at most ``max_rows``, and ``GROUPS_KEPT`` times the prompts of
+        the groups that fill these rows; fewer if they do not fit into the prompt cache."""
         total, longest = sum(job.count for job in queue), max(len(job.prompt) for job in queue)
         rows = min(self.max_rows, total)
         num_prompts = min(len(queue), -(-GROUPS_KEPT * rows * len(queue) // total))
@@ -105,10 +104,10 @@ class TorchSampler:
         return Decoding(self.base, self.max_new_tokens, rows, longest, num_prompts)
 
     def _run(self, decoding: Decoding, queue: deque[Job], found: dict[tuple[int, int], Completion]) -> None:
-        """Refill, decode, collect and shrink until nothing is left."""
-        route = last_route = None  # the last one is kept for its factors, which change only when members come or go
+        """Refill, decode, collect and shrink until all jobs are done."""
+        route = last_route = None  # the last one is kept for its factors, which are reused while the members stay
         graph: StepGraph | None = None
-        num_steps = self.steps_between_looks
+        num_steps = self.steps_between_checks
         steps = written = 0
         total = sum(job.count for job in queue)
         while True:
@@ -117,9 +116,9 @@ class TorchSampler:
             if queue and (decoding.num_alive == 0 or ended >= 0.25 * decoding.num_rows):
                 decoding.collect(found)
                 if admitted := decoding.admit(queue):
-                    route = graph = None  # a recording keeps memory that prompts may want
+                    route = graph = None  # a graph holds memory that the prompts may need
                     self._prefill(decoding, admitted)
-                    decoding.look(self.stopper)
+                    decoding.check_ended(self.stopper)
                     continue  # a first token may already be an end token
             if decoding.num_alive == 0:
                 break
@@ -139,16 +138,16 @@ class TorchSampler:
             self.has_decoded = True
             steps += num_steps
             written += num_steps * decoding.num_alive
-            decoding.look(self.stopper, num_steps)
+            decoding.check_ended(self.stopper, num_steps)
         decoding.collect(found)
         self.prompt_tokens_read, self.steps_run = decoding.prompt_tokens_read, steps
 
     def _prefill(self, decoding: Decoding, jobs: list[Job]) -> None:
-        """Run the prompts of new jobs, each once, and draw the first token of each of their rows."""
+        """Run the prompts of new jobs, each once, and sample the first token of each of their rows."""
         for batch in _batches(jobs, self.prefill_tokens):
             for read, some in (
-                (self._read_apart, [job for job in batch if not job.num_shared]),
-                (self._read_sharing, [job for job in batch if job.num_shared]),
+                (self._prefill_whole, [job for job in batch if not job.num_shared]),
+                (self._prefill_shared, [job for job in batch if job.num_shared]),
             ):
                 if some:
                     logits = self.base.logits(read(decoding, some))  # (jobs, vocabulary) fp32
@@ -157,7 +156,7 @@ class TorchSampler:
                     source = torch.tensor([i for i, job in enumerate(some) for _ in job.rows], device=self.base.device)
                     self._append(decoding, logits[source], rows)
 
-    def _read_apart(self, decoding: Decoding, jobs: list[Job]) -> Tensor:
+    def _prefill_whole(self, decoding: Decoding, jobs: list[Job]) -> Tensor:
         """Run whole prompts; return the hidden state of the last token of each (jobs, width)."""
         length = max(len(job.prompt) for job in jobs)
         tokens = torch.full((len(jobs), length), self.pad_id, dtype=torch.int64)  # (jobs, length)
@@ -170,13 +169,13 @@ class TorchSampler:
             hidden = decoding.read_prompts(tokens.to(self.base.device), places)  # (jobs, length, width)
         return hidden[torch.arange(len(jobs), device=self.base.device), last]
 
-    def _read_sharing(self, decoding: Decoding, jobs: list[Job]) -> Tensor:
-        """Run prompts with what a member's begin with once; return the hidden state of the last token of each."""
+    def _prefill_shared(self, decoding: Decoding, jobs: list[Job]) -> Tensor:
+        """Run prompts, each shared prefix once; return the hidden state of the last token of each (jobs, width)."""
         packed = pack_prompts(
             [job.slot for job in jobs],
             [job.prompt for job in jobs],
             [job.num_shared for job in jobs],
-            decoding.beginnings(),
+            decoding.cached_prefixes(),
             self.pad_id,
             self.base.compute_dtype,
         )
@@ -196,7 +195,7 @@ class TorchSampler:
         return StepRoute(route, self.fused.deltas(route) if self.fused else None)
 
     def _decode_one(self, decoding: Decoding, route: StepRoute) -> None:
-        """Write one token in every row; the device waits for nothing from the host."""
+        """Decode one token in every row, without waiting for the host."""
         tokens, positions = decoding.next_inputs()  # (rows,) each
         if self.fused and route.deltas:
             # (rows, width)
@@ -217,7 +216,7 @@ class TorchSampler:
     def _jobs(self, requests: Sequence[Request]) -> list[Job]:
         """Cut requests into groups of at most ``max_rows`` rows, longest prompts first, members together.
 
-        What a prompt shares is worked out over all of its member's in this call, however they are batched.
+        Shared prefixes are found over all of a member's prompts in this call, however they are batched.
         """
         num_shared = _shared(requests)
         jobs = [
@@ -251,13 +250,13 @@ class TorchSampler:
 
 
 def _shared(requests: Sequence[Request]) -> list[int]:
-    """Return for each request how many first tokens of its prompt another one of its member begins with."""
+    """Return for each request the length of the prefix that its prompt shares with others of its member."""
     members: dict[int, list[int]] = {}
     for i, request in enumerate(requests):
         members.setdefault(request.slot, []).append(i)
     found = [0] * len(requests)
     for own in members.values():
-        for group, num in group_by_beginning([requests[i].prompt for i in own]):
+        for group, num in group_by_prefix([requests[i].prompt for i in own]):
             for i in group:
                 found[own[i]] = num
     return found

@@ -2,9 +2,9 @@
 prefix.
 
 One batch holds several groups (a prompt and its completions), and most pairs of tokens must not attend to each other.
-A run attends causally to itself and to the runs that it goes on from: a completion to its prompt, the rest of a prompt
-to the beginning that it shares with others. This is done in a few rectangular calls over runs of similar length, so
-that few pairs are scored and then masked. How the tokens are cut into rows does not matter. Source: ours.
+A run attends causally to itself and fully to the runs that it continues: a completion to its prompt, the rest of a
+prompt to the prefix that it shares with others. This takes a few rectangular calls over runs of similar length, so that
+few pairs are scored and then masked. The division of the tokens into rows does not matter. Source: ours.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-_WASTE = 0.7
-"""Runs share a call while the shorter is at least this part of the longer; below, padding costs more than a call."""
+_MIN_LENGTH_RATIO = 0.7
+"""Runs share a call if the shorter has at least this share of the longer's length; otherwise padding costs more."""
 
 IN_CACHE = 1 << 40
-"""A run that starts here or later is not in the batch: its keys and values are passed to ``tree_attention``."""
+"""A run with this or a larger start is not in the batch: ``tree_attention`` gets its keys and values as ``cached``."""
 
 MOST_SCORES = 1 << 25
-"""Calls that score more pairs (over all heads) do not keep them in memory."""
+"""Calls with more scores (over all heads) use the fused kernel, which does not store them."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """Consecutive tokens of a batch (flattened) that continue those of ``before``, if any.
+    """Consecutive tokens of a (flattened) batch that continue those of ``before``, if any.
 
-    They see themselves up to their own place, ``before``, and whatever that goes on from.
+    A token attends to those of its run up to itself, to ``before``, and to all runs that ``before`` continues.
     """
 
     start: int
@@ -40,21 +40,21 @@ class Run:
     before: Run | None = None
 
     @property
-    def seen_before(self) -> int:
-        """How many tokens all its tokens see besides its own."""
-        return 0 if self.before is None else self.before.length + self.before.seen_before
+    def num_before(self) -> int:
+        """The number of tokens in ``before`` and in the runs that it continues."""
+        return 0 if self.before is None else self.before.length + self.before.num_before
 
-    def places_before(self) -> NDArray[np.int64]:
-        """Return where these lie, the first one first."""
+    def positions_before(self) -> NDArray[np.int64]:
+        """Return the positions of these tokens in order."""
         if self.before is None:
             return np.zeros(0, dtype=np.int64)
         own = np.arange(self.before.start, self.before.start + self.before.length)
-        return np.concatenate([self.before.places_before(), own])
+        return np.concatenate([self.before.positions_before(), own])
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """``num_runs`` runs handled by one call, padded to ``num_queries`` tokens that attend to ``num_keys``.
+    """``num_runs`` runs of one call, padded to ``num_queries`` tokens that attend to ``num_keys``.
 
     ``bias`` (num_runs or 1, 1, 1, num_queries, num_keys): 0 where a query may attend, -inf elsewhere.
     """
@@ -67,11 +67,11 @@ class Bucket:
 
 @dataclass(frozen=True)
 class TreePlan:
-    """The calls for one batch, and where their tokens lie in it.
+    """The calls for one batch, and the positions of their tokens in it.
 
-    ``queries``, ``keys``: flat token positions of all buckets one after the other, padding repeating a token of the
-    same run or of those before it. Keys of runs in the cache are numbered on from the batch's own. ``output_index``
-    (rows, length): where a token's output lies among those of all queries.
+    ``queries``, ``keys``: flat token positions of all buckets, concatenated; padding repeats a token of the same run or
+    of those before it. Keys of cached runs are numbered after the batch's own. ``output_index`` (rows, length): the
+    index of a token's output among the outputs of all queries.
     """
 
     buckets: tuple[Bucket, ...]
@@ -88,7 +88,7 @@ class TreePlan:
 def plan_tree(runs: Sequence[Run], num_rows: int, row_tokens: int, dtype: torch.dtype) -> TreePlan:
     """Plan the attention of ``runs`` in a batch of tokens (num_rows, row_tokens).
 
-    Every row must begin with a token of a run. ``dtype`` is that of the model's queries, which the biases must share.
+    Every row must begin with a token of a run. ``dtype`` is that of the model's queries, which the biases get too.
     """
     output_index = np.full(num_rows * row_tokens, -1, dtype=np.int64)
     buckets: list[Bucket] = []
@@ -96,17 +96,17 @@ def plan_tree(runs: Sequence[Run], num_rows: int, row_tokens: int, dtype: torch.
     keys: list[NDArray[np.int64]] = []
     place = 0
     for group in _grouped(runs):
-        bucket, own, seen = _bucket(group, dtype)
+        bucket, bucket_queries, bucket_keys = _bucket(group, dtype)
         for i, run in enumerate(group):
             first = place + i * bucket.num_queries
             output_index[run.start : run.start + run.length] = np.arange(first, first + run.length)
-        place += own.size
+        place += bucket_queries.size
         buckets.append(bucket)
-        queries.append(own.ravel())
-        keys.append(seen.ravel())
+        queries.append(bucket_queries.ravel())
+        keys.append(bucket_keys.ravel())
     rows = output_index.reshape(num_rows, row_tokens)  # (rows, row length)
-    # Padding at a row's end takes the output of the row's first token, which is the same member's: a broken member
-    # then spoils no other, not even with zero gradients times NaN.
+    # Padding at a row's end takes the output of the row's first token, which is of the same member: a broken member
+    # then cannot affect another, not even by zero gradients times NaN.
     rows = np.where(rows >= 0, rows, rows[:, :1])
     all_keys = np.concatenate(keys)
     all_keys[all_keys >= IN_CACHE] -= IN_CACHE - num_rows * row_tokens
@@ -118,10 +118,10 @@ def plan_tree(runs: Sequence[Run], num_rows: int, row_tokens: int, dtype: torch.
 def tree_attention(
     query: Tensor, key: Tensor, value: Tensor, plan: TreePlan, scale: float, cached: Tensor | None = None
 ) -> Tensor:
-    """Attend as ``plan`` says. ``query`` (rows, heads, length, dim), ``key``, ``value`` with fewer heads perhaps.
+    """Attend along ``plan``. ``query`` (rows, heads, length, dim); ``key``, ``value`` may have fewer heads.
 
     ``cached`` (tokens, 2 * kv heads, dim): keys, then values, of the runs in the cache, in the order of their starts.
-    Returns (rows, length, heads, dim). Tokens are gathered by ``embedding``, which adds rows up fast in its backward.
+    Returns (rows, length, heads, dim). Tokens are gathered with ``embedding``, whose backward sums rows quickly.
     """
     rows, heads, length, dim = query.shape
     dtype, kv_heads = value.dtype, key.shape[1]
@@ -144,14 +144,14 @@ def tree_attention(
 def _attend(bucket: Bucket, q: Tensor, kv: Tensor, kv_heads: int, dim: int) -> Tensor:
     """Attend within one bucket: ``q`` (runs * queries, heads * dim), already scaled; the output is like it."""
     n, num_q, num_k = bucket.num_runs, bucket.num_queries, bucket.num_keys
-    # Query heads that share a key head become further queries of it: no copies of keys.
+    # Query heads that share a key head become more queries of it, without copies of keys.
     q = q.view(n, num_q, kv_heads, -1, dim).permute(0, 2, 3, 1, 4)  # (runs, kv heads, shared, queries, dim)
     shared = q.shape[2]  # query heads that share one key-value head
     q = q.reshape(n * kv_heads, shared * num_q, dim)  # (runs * kv heads, shared * queries, dim)
     # k, v (runs * kv heads, keys, dim)
     k, v = kv.view(n, num_k, 2, kv_heads, dim).permute(2, 0, 3, 1, 4).reshape(2, n * kv_heads, num_k, dim).unbind()
     if q.device.type == "cpu" and n * kv_heads * shared * num_q * num_k <= MOST_SCORES:
-        # Twice as fast as the fused kernel, which is made for long sequences.
+        # Twice as fast as the fused kernel, which is optimised for long sequences.
         # (runs, kv heads, shared, queries, keys)
         scores = torch.bmm(q, k.transpose(1, 2)).view(n, kv_heads, shared, num_q, num_k).add_(bucket.bias)
         # (runs * kv heads, shared * queries, dim)
@@ -166,17 +166,17 @@ def _attend(bucket: Bucket, q: Tensor, kv: Tensor, kv_heads: int, dim: int) -> T
 
 
 def _grouped(runs: Sequence[Run]) -> list[list[Run]]:
-    """Put runs of similar shape together: those that go on by their own length, rounded up, then by what they see."""
+    """Group runs of similar shape: by length; continuing runs by length, rounded up, and then by tokens before them."""
 
     def shape(run: Run) -> tuple[int, int, int]:
         if run.before is None:
             return (0, 0, run.length)
-        return (1, (run.length - 1).bit_length(), run.seen_before)
+        return (1, (run.length - 1).bit_length(), run.num_before)
 
     groups: list[list[Run]] = []
     for run in sorted(runs, key=shape, reverse=True):
         first = groups[-1][0] if groups else None
-        if first and shape(first)[:2] == shape(run)[:2] and shape(run)[2] >= _WASTE * shape(first)[2]:
+        if first and shape(first)[:2] == shape(run)[:2] and shape(run)[2] >= _MIN_LENGTH_RATIO * shape(first)[2]:
             groups[-1].append(run)
         else:
             groups.append([run])
@@ -190,21 +190,21 @@ def _bucket(runs: list[Run], dtype: torch.dtype) -> tuple[Bucket, NDArray[np.int
     num_queries = int(lengths.max())
     steps = np.arange(num_queries)[None]
     queries = starts + np.where(steps < lengths, steps, 0)  # (runs, queries)
-    own = np.tril(np.ones((num_queries, num_queries), dtype=bool))[None]  # (1, queries, queries): causal
+    causal = np.tril(np.ones((num_queries, num_queries), dtype=bool))[None]  # (1, queries, queries)
     if runs[0].before is None:  # padding comes last, where no token attends
-        return _with_bias(len(runs), own, dtype), queries, queries
-    before = [run.places_before() for run in runs]
-    # is_before, places_before (runs, longest before): a run with fewer tokens before it repeats its first one
+        return _with_bias(len(runs), causal, dtype), queries, queries
+    before = [run.positions_before() for run in runs]
+    # is_before, positions_before (runs, longest before): a run with fewer tokens before it repeats the first of them
     is_before = np.arange(max(len(places) for places in before)) < np.array([len(places) for places in before])[:, None]
-    places_before = np.repeat(np.array([places[0] for places in before])[:, None], is_before.shape[1], axis=1)
-    places_before[is_before] = np.concatenate(before)
-    keys = np.concatenate([places_before, queries], axis=1)  # (runs, longest before + queries)
-    see_before = np.repeat(is_before[:, None, :], num_queries, axis=1)  # (runs, queries, longest before)
-    seen = np.concatenate([see_before, np.repeat(own, len(runs), axis=0)], axis=2)  # (runs, queries, keys)
-    return _with_bias(len(runs), seen, dtype), queries, keys
+    positions_before = np.repeat(np.array([places[0] for places in before])[:, None], is_before.shape[1], axis=1)
+    positions_before[is_before] = np.concatenate(before)
+    keys = np.concatenate([positions_before, queries], axis=1)  # (runs, longest before + queries)
+    attends_before = np.repeat(is_before[:, None, :], num_queries, axis=1)  # (runs, queries, longest before)
+    attends = np.concatenate([attends_before, np.repeat(causal, len(runs), axis=0)], axis=2)  # (runs, queries, keys)
+    return _with_bias(len(runs), attends, dtype), queries, keys
 
 
-def _with_bias(num_runs: int, seen: NDArray[np.bool_], dtype: torch.dtype) -> Bucket:
-    mask = torch.from_numpy(seen)[:, None, None]  # (runs or 1, 1, 1, queries, keys)
+def _with_bias(num_runs: int, attends: NDArray[np.bool_], dtype: torch.dtype) -> Bucket:
+    mask = torch.from_numpy(attends)[:, None, None]  # (runs or 1, 1, 1, queries, keys)
     bias = torch.zeros(mask.shape, dtype=dtype).masked_fill_(~mask, -torch.inf)
-    return Bucket(num_runs, seen.shape[1], seen.shape[2], bias)
+    return Bucket(num_runs, attends.shape[1], attends.shape[2], bias)

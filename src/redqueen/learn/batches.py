@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from redqueen.adapters.routing import TokenRows
-from redqueen.adapters.shared_prefixes import group_by_beginning
+from redqueen.adapters.shared_prefixes import group_by_prefix
 from redqueen.adapters.tree_attention import Run, TreePlan
 from redqueen.records import Rollout
 
@@ -194,7 +194,7 @@ def pieces_of(member: MemberData, most_tokens: int) -> Iterator[Piece]:
     the KL penalty is weighed only on tokens that are learned from. So is one without tokens.
     """
     # [(indices of rollouts, shared tokens)]
-    alike = group_by_beginning([rollout.prompt for rollout in member.rollouts])
+    alike = group_by_prefix([rollout.prompt for rollout in member.rollouts])
     for rollout, shared in ((member.rollouts[i], num) for group, num in alike for i in group):
         current: list[Branch] = []
         size = len(rollout.prompt)

@@ -16,11 +16,11 @@ from statistics import fmean
 import torch
 from torch import Tensor, nn
 
-from redqueen.adapters.bank import AdapterBank, first_time_and_again
+from redqueen.adapters.bank import AdapterBank, checkpoint_contexts
 from redqueen.adapters.base import deterministic_kernels
 from redqueen.adapters.genotype import Genotype
 from redqueen.adapters.memory import available_bytes, give_back_if_scarce, logits_at_once
-from redqueen.adapters.threads import side_by_side
+from redqueen.adapters.threads import run_in_threads
 from redqueen.config import LearnConfig
 from redqueen.errors import UserError
 from redqueen.learn.batches import Batch, MemberData, batches_of, by_member, dealt, mini_batches
@@ -119,7 +119,7 @@ class TorchLearner:
             # Renamed in transformers 5; the old name warns.
             enable = getattr(bank.base.model, "activation_checkpointing_enable", None)
             enable = enable or bank.base.model.gradient_checkpointing_enable
-            enable({"use_reentrant": False, "context_fn": first_time_and_again})
+            enable({"use_reentrant": False, "context_fn": checkpoint_contexts})
             bank.base.model.disable_input_require_grads()  # another way of checkpointing needs it
 
     def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None = None) -> list[UpdateStats]:
@@ -176,7 +176,7 @@ class TorchLearner:
         self.base.model.train(self.config.gradient_checkpointing)
         parts = dealt(members, self.num_lanes)
         try:
-            first, *others = side_by_side([partial(self._run, part, place) for part in parts], self.report)
+            first, *others = run_in_threads([partial(self._run, part, place) for part in parts], self.report)
         finally:
             self.base.model.eval()
         for other in others:
