@@ -11,7 +11,7 @@ from redqueen.domains.code.prompts_compact import ANSWER
 from redqueen.domains.frames import BOS, IN, OUT
 from redqueen.engine import Engine, open_engine
 from redqueen.evolve.generation import check_rules
-from redqueen.loop import StepReport, play_step
+from redqueen.loop import StepReport, run_step
 from redqueen.propose.filters import load_content_filter
 from redqueen.records import Completion, Request
 from redqueen.state import State, initial_state
@@ -127,7 +127,7 @@ class Table:
         state, engine = self.sit(config, teach, answer)
         reports = []
         for _ in range(num_steps):
-            state, report = play_step(state, engine, Clock())
+            state, report = run_step(state, engine, Clock())
             reports.append(report)
         return state, reports, engine
 

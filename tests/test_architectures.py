@@ -15,7 +15,7 @@ from redqueen.domains.code.examples import SEEDS
 from redqueen.domains.frames import END
 from redqueen.engine import open_engine
 from redqueen.fitting import fit_to_base
-from redqueen.loop import play_step
+from redqueen.loop import run_step
 from redqueen.records import Task
 from redqueen.run.cold_start import grow_seed_buffer
 from redqueen.state import initial_state
@@ -95,7 +95,7 @@ def test_a_whole_step_is_played_in_the_format_that_auto_gives(architecture: str,
         before = [engine.store.genotype(slot) for slot in range(4)]
         writer = Writer()
         proposer, solver = Scripted(engine.tokenizer, writer.propose), Scripted(engine.tokenizer, writer.solve)
-        state, report = play_step(state, replace(engine, proposer=proposer, solver=solver), Clock())
+        state, report = run_step(state, replace(engine, proposer=proposer, solver=solver), Clock())
         assert {task.kind for task in report.verdicts if isinstance(task, Task)} == {"code_o", "code_i", "code_f"}
         assert [stats.ok for stats in report.updates] == [True] * 4
         moved = [

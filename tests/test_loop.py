@@ -12,7 +12,7 @@ from redqueen.domains.code.kinds import CODE
 from redqueen.domains.frames import IN
 from redqueen.domains.registry import kind_of
 from redqueen.engine import Engine
-from redqueen.loop import StepReport, play_step
+from redqueen.loop import StepReport, run_step
 from redqueen.match import STANDARD, Winner
 from redqueen.records import Attempt, Candidate, Grade, Individual, Match, Outcome, Rating, Rejection, Task
 from redqueen.run.record import step_metrics
@@ -69,7 +69,7 @@ def test_only_members_with_something_to_learn_are_moved(table: Table) -> None:
     config = config_of()
     state, engine = table.sit(config, Teacher(), half)
     before = engine.store.bank.flat.clone()
-    _, report = play_step(state, engine, Clock())
+    _, report = run_step(state, engine, Clock())
     # Every teacher's proposals all earned a half, so there is nothing to prefer; the students' attempts differ.
     assert moved_slots(engine, before) == {2, 3}
     assert {u.slot: u.grad_norm > 0 for u in report.updates} == {0: False, 1: False, 2: True, 3: True}
@@ -79,7 +79,7 @@ def test_only_members_with_something_to_learn_are_moved(table: Table) -> None:
 def test_a_frozen_role_is_not_moved(table: Table) -> None:
     state, engine = table.sit(config_of(learn={"train_students": False}), Teacher(), half)
     before = engine.store.bank.flat.clone()
-    play_step(state, engine, Clock())
+    run_step(state, engine, Clock())
     assert moved_slots(engine, before) == set()
 
 
@@ -129,9 +129,9 @@ def test_who_solves_more_than_expected_wins_and_the_two_ratings_move_against_eac
 def test_a_second_step_expects_what_the_ratings_of_the_first_say(table: Table) -> None:
     config = config_of()
     state, engine = table.sit(config, Teacher(), right)
-    state, _ = play_step(state, engine, Clock())
+    state, _ = run_step(state, engine, Clock())
     ratings = {i.id: i.rating for i in state.individuals}
-    _, report = play_step(state, engine, Clock())
+    _, report = run_step(state, engine, Clock())
     for game in report.games:
         expected = STANDARD.expected_win(ratings[game.match.student], ratings[game.match.teacher])
         assert game.match.expected_win_frac == pytest.approx(expected)
@@ -165,7 +165,7 @@ def test_a_step_without_a_valid_proposal_goes_on_and_is_counted(table: Table) ->
     config = config_of()
     state, engine = table.sit(config, garbage, right)
     before = engine.store.bank.flat.clone()
-    after, report = play_step(state, engine, Clock())
+    after, report = run_step(state, engine, Clock())
     assert [v.reason for v in report.verdicts if isinstance(v, Rejection)] == ["unparsable"] * 6
     assert report.credit.proposal_rewards == (-1.0,) * 6
     assert report.graded == ()
@@ -176,7 +176,7 @@ def test_a_step_without_a_valid_proposal_goes_on_and_is_counted(table: Table) ->
     assert metrics["propose/valid_frac"] == 0.0
     assert metrics["propose/rejected/unparsable"] == 6.0
     assert math.isnan(metrics["solve/rate"])
-    assert play_step(after, engine, Clock())[0].step == 2
+    assert run_step(after, engine, Clock())[0].step == 2
 
 
 def test_a_step_in_which_nothing_is_solved_goes_on_and_is_counted(table: Table) -> None:
@@ -207,11 +207,11 @@ def test_a_task_asked_twice_is_refused_the_second_time(table: Table) -> None:
         return f"def f(x):\n    return x * 7{IN}1"
 
     state, engine = table.sit(config_of(propose=OUTPUTS), same, half)
-    state, report = play_step(state, engine, Clock())
+    state, report = run_step(state, engine, Clock())
     assert [isinstance(v, Task) for v in report.verdicts] == [True, False, False, False]
     assert [v.reason for v in report.verdicts if isinstance(v, Rejection)] == ["duplicate"] * 3
     assert report.credit.proposal_rewards == (0.5, -1.0, -1.0, -1.0)
-    state, report = play_step(state, engine, Clock())
+    state, report = run_step(state, engine, Clock())
     assert [v.reason for v in report.verdicts if isinstance(v, Rejection)] == ["duplicate"] * 4
 
 
@@ -290,7 +290,7 @@ def test_the_single_agent_proposes_and_solves_with_one_adapter_and_is_not_rated(
     state, engine = table.sit(config, Teacher(), half)
     before = engine.store.bank.flat.clone()
     for _ in range(10):
-        state, report = play_step(state, engine, Clock())
+        state, report = run_step(state, engine, Clock())
         (game,) = report.games
         assert (game.match.teacher, game.match.student, game.winner) == ("A1", "A1", "none")
         assert report.births == ()
@@ -310,10 +310,10 @@ def test_every_k_steps_the_weakest_of_each_role_gives_its_slot_to_a_child_of_the
 
     config = config_of(evolve=EVOLVING)
     state, engine = table.sit(config, Teacher(), by_student)
-    state, report = play_step(state, engine, Clock())
+    state, report = run_step(state, engine, Clock())
     assert report.births == ()
     middle = state
-    state, report = play_step(state, engine, Clock())
+    state, report = run_step(state, engine, Clock())
     assert [(b.child, b.replaced) for b in report.births][1] == ("S2.2", "S2")
     assert [b.parents for b in report.births][1] == ("S1",)
     assert {b.operator for b in report.births} == {"copy_parent"}
@@ -341,10 +341,10 @@ def test_a_copied_child_acts_as_its_parent_does_and_begins_with_a_fresh_optimise
 def test_a_child_learns_on_in_its_slot(table: Table) -> None:
     state, engine = table.sit(config_of(evolve=EVOLVING), Teacher(), half)
     for _ in range(2):
-        state, _ = play_step(state, engine, Clock())
+        state, _ = run_step(state, engine, Clock())
     child = next(i for i in state.students if i.born_step == 2)
     before = engine.store.bank.flat.clone()
-    state, report = play_step(state, engine, Clock())
+    state, report = run_step(state, engine, Clock())
     assert child.slot in moved_slots(engine, before)
     assert child.id in {a.student.id for a in report.graded}
 
@@ -369,12 +369,12 @@ def test_a_member_whose_update_is_not_finite_is_marked_left_as_it_was_and_the_fi
     best = replace(state.individuals[2], rating=Rating(60.0, 1.0))
     state = replace(state, individuals=(*state.individuals[:2], best, state.individuals[3]))
     before = engine.store.bank.flat.clone()
-    state, report = play_step(state, engine, Clock())
+    state, report = run_step(state, engine, Clock())
     assert {u.slot: u.ok for u in report.updates}[2] is False
     assert state.broken == {"S1"}
     assert torch.equal(engine.store.bank.flat[2].nan_to_num(7.0), before[2].nan_to_num(7.0))
     assert not torch.equal(engine.store.bank.flat[3], before[3])
-    state, report = play_step(state, engine, Clock())
+    state, report = run_step(state, engine, Clock())
     assert [(b.child, b.replaced, b.parents) for b in report.births][1] == ("S1.2", "S1", ("S2",))
     assert state.broken == frozenset()
     assert engine.store.bank.factors(2)[name][1].isfinite().all()
@@ -384,7 +384,7 @@ def test_a_broken_member_is_sound_again_once_it_has_been_stepped_and_no_sooner(t
     """Without evolution nobody is replaced: one bad update would keep a student out of hall and product for good."""
     for answer, still in ((half, frozenset()), (right, frozenset({"S1"}))):  # of equal rewards nothing is learned
         state, engine = table.sit(config_of(evolve={**EVOLVING, "enabled": False}), Teacher(), answer)
-        state, report = play_step(replace(state, broken=frozenset({"S1"})), engine, Clock())
+        state, report = run_step(replace(state, broken=frozenset({"S1"})), engine, Clock())
         assert (2 in {u.slot for u in report.updates if u.stepped}) is not bool(still)
         assert state.broken == still
 
@@ -393,7 +393,7 @@ def test_a_broken_member_that_is_alone_in_its_role_gives_its_place_to_a_fresh_fo
     config = config_of(population={"num_teachers": 3, "num_students": 1}, evolve=EVOLVING)
     state, engine = table.sit(config, Teacher(), right)
     state = replace(state, broken=frozenset({"S1"}), step=1)
-    state, report = play_step(state, engine, Clock())
+    state, report = run_step(state, engine, Clock())
     birth = next(b for b in report.births if b.replaced == "S1")
     assert (birth.child, birth.parents, birth.operator) == ("S1.2", (), "founder")
     assert all(bool((b == 0).all()) for _, b in engine.store.bank.factors(3).values())  # it is the base model

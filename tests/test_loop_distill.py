@@ -8,7 +8,7 @@ from scripted import Reply, Table, Teacher, config_of, half, wrong
 
 from redqueen.config import Config
 from redqueen.engine import Engine
-from redqueen.loop import StepReport, play_step
+from redqueen.loop import StepReport, run_step
 from redqueen.propose.buffer import task_key
 from redqueen.run.product import probe_tasks
 from redqueen.state import State
@@ -56,7 +56,7 @@ def test_without_a_verified_answer_the_students_stay_as_they_are(table: Table) -
     state, engine = table.sit(config, Teacher(), wrong)
     before = factors(engine)
     for _ in range(2):
-        state, report = play_step(state, engine, Clock())
+        state, report = run_step(state, engine, Clock())
     now = factors(engine)
     assert report.distilled is not None and report.distilled.num_answers == 0
     assert all(torch.equal(now[slot], before[slot]) for slot in STUDENTS)
@@ -65,8 +65,8 @@ def test_without_a_verified_answer_the_students_stay_as_they_are(table: Table) -
 
 def test_broken_students_are_whole_again_and_broken_teachers_are_not(table: Table) -> None:
     state, engine = table.sit(distilling(learn={"train_students": False}), Teacher(), half)
-    state, _ = play_step(state, engine, Clock())
-    state, _ = play_step(replace(state, broken=frozenset({"S1", "T1"})), engine, Clock())
+    state, _ = run_step(state, engine, Clock())
+    state, _ = run_step(replace(state, broken=frozenset({"S1", "T1"})), engine, Clock())
     assert state.broken == {"T1"}
 
 
@@ -75,8 +75,8 @@ def test_the_last_step_does_not_distil_since_the_product_is_distilled_after_it(t
     state, reports, engine = played(table, config, half, 2)
     assert reports[-1].distilled is None and state.distilled_step == 0
     state, engine = table.sit(distilling(), Teacher(), half)
-    state, _ = play_step(state, engine, Clock())
-    state, report = play_step(state, engine, Clock(), is_last=True)
+    state, _ = run_step(state, engine, Clock())
+    state, report = run_step(state, engine, Clock(), is_last=True)
     assert report.distilled is None and len(state.answers.by_task) == 12
 
 
@@ -111,6 +111,6 @@ def test_students_that_are_all_one_adapter_are_neither_bred_nor_probed(
     state, engine = table.sit(config, Teacher(), half)
     engine = replace(engine, sampler=lambda temperature: engine.solver)
     for _ in range(2):
-        state, report = play_step(state, engine, Clock())
+        state, report = run_step(state, engine, Clock())
     assert {birth.replaced[0] for birth in report.births} == bred
     assert ("evolve/probe_rate" in report.metrics) == bool(state.probes) == ("S" in bred)

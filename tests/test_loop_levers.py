@@ -13,7 +13,7 @@ from redqueen.config import Config
 from redqueen.engine import Engine
 from redqueen.evaluate.external import Examiner
 from redqueen.evolve.spectrum import MERGED, mean_of
-from redqueen.loop import play_step
+from redqueen.loop import run_step
 from redqueen.run.product import choose_product, merged_in_place
 from redqueen.state import State, state_from_plain, state_to_plain
 from redqueen.timing import Clock
@@ -37,7 +37,7 @@ def by_slot(good: int, bad: Reply = wrong) -> Reply:
 def played(state: State, engine: Engine, num_steps: int) -> tuple[State, list]:
     reports = []
     for _ in range(num_steps):
-        state, report = play_step(state, engine, Clock())
+        state, report = run_step(state, engine, Clock())
         reports.append(report)
     return state, reports
 

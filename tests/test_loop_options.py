@@ -9,7 +9,7 @@ from scripted import OUTPUTS, Table, Teacher, config_of, half, right, wrong
 
 from redqueen.errors import UserError
 from redqueen.evolve.generation import check_rules
-from redqueen.loop import play_step
+from redqueen.loop import run_step
 from redqueen.match import STANDARD
 from redqueen.records import Rating, Rejection
 from redqueen.state import state_from_plain, state_to_plain
@@ -29,7 +29,7 @@ def test_by_reward_the_student_that_solves_less_leaves_though_its_rating_is_the_
     strong = replace(state.individuals[3], rating=Rating(60.0, 1.0))
     state = replace(state, individuals=(*state.individuals[:3], strong))
     for _ in range(2):
-        state, report = play_step(state, engine, Clock())
+        state, report = run_step(state, engine, Clock())
     assert [b.replaced for b in report.births if b.child.startswith("S")] == ["S2"]
     assert state.rewards["S1"] == (1.0, 1.0) and "S2" not in state.rewards
 
@@ -42,7 +42,7 @@ def test_by_rating_it_is_the_other_that_leaves(table: Table) -> None:
     strong = replace(state.individuals[3], rating=Rating(60.0, 1.0))
     state = replace(state, individuals=(*state.individuals[:3], strong))
     for _ in range(2):
-        state, report = play_step(state, engine, Clock())
+        state, report = run_step(state, engine, Clock())
     assert [b.replaced for b in report.births if b.child.startswith("S")] == ["S1"]
 
 
@@ -102,9 +102,9 @@ def test_crossovers_alone_are_refused_where_one_member_of_a_role_survives() -> N
 def test_a_broken_single_agent_begins_anew_from_the_base_at_the_next_generation(table: Table) -> None:
     config = config_of(population={"num_teachers": 1, "num_students": 1, "single": True}, evolve=EVOLVING)
     state, engine = table.sit(config, Teacher(), wrong)  # nobody is stepped, so nobody gets sound again
-    state, _ = play_step(state, engine, Clock())
+    state, _ = run_step(state, engine, Clock())
     state = replace(state, broken=frozenset({"A1"}))
-    state, report = play_step(state, engine, Clock())
+    state, report = run_step(state, engine, Clock())
     (birth,) = report.births
     assert (birth.child, birth.replaced, birth.parents, birth.operator) == ("A1.2", "A1", (), "founder")
     assert [(i.id, i.role, i.slot) for i in state.individuals] == [("A1.2", "both", 0)]
@@ -122,7 +122,7 @@ def test_the_fittest_of_each_role_enters_the_hall_as_a_copy_that_is_never_traine
     config = config_of(match=HALL, evolve={**EVOLVING, "enabled": False})
     state, engine = table.sit(config, Teacher(), half)
     for _ in range(2):
-        state, report = play_step(state, engine, Clock())
+        state, report = run_step(state, engine, Clock())
     entered = {e.member[0]: e for e in report.admitted}
     assert set(entered) == {"T", "S"}
     assert {e.individual.slot for e in report.admitted} == {4, 6}
@@ -132,7 +132,7 @@ def test_the_fittest_of_each_role_enters_the_hall_as_a_copy_that_is_never_traine
     assert torch.equal(engine.store.bank.flat[student.individual.slot], engine.store.bank.flat[original])
     frozen = engine.store.bank.flat[4:].clone()
     for _ in range(3):
-        state, report = play_step(state, engine, Clock())
+        state, report = run_step(state, engine, Clock())
         assert {u.slot for u in report.updates} <= {0, 1, 2, 3}
     past = engine.store.bank.flat[[4, 6]]
     assert torch.equal(past, frozen[[0, 2]])
@@ -143,12 +143,12 @@ def test_past_members_play_and_are_recorded_while_their_ratings_stay(table: Tabl
     config = config_of(match=HALL, evolve={**EVOLVING, "enabled": False})
     state, engine = table.sit(config, Teacher(), half)
     for _ in range(2):
-        state, _ = play_step(state, engine, Clock())
+        state, _ = run_step(state, engine, Clock())
     before = {i.id: i.rating for i in (*state.individuals, *state.past)}
     seen = set()
     for _ in range(3):  # until the hall thins itself out at step 6
         previous = state.past
-        state, report = play_step(state, engine, Clock())
+        state, report = run_step(state, engine, Clock())
         for game in report.games:
             ids = {game.match.teacher, game.match.student}
             past = {name for name in ids if "@" in name}
@@ -232,22 +232,22 @@ def test_with_every_option_on_a_game_taken_up_from_its_checkpoint_ends_like_the_
     teacher = Teacher()
     state, engine = table.sit(config, teacher, half)
     for _ in range(4):
-        state, _ = play_step(state, engine, Clock())
+        state, _ = run_step(state, engine, Clock())
     kept = (
         json.dumps(state_to_plain(state)),
         engine.store.bank.flat.clone(),
         {name: tensor.clone() for name, tensor in engine.learner.state_dict().items()},
         teacher.num_written,
     )
-    first = [play_step(state, engine, Clock())]
-    first.append(play_step(first[0][0], engine, Clock()))
+    first = [run_step(state, engine, Clock())]
+    first.append(run_step(first[0][0], engine, Clock()))
     ended = engine.store.bank.flat.clone()
 
     text, flat, moments, teacher.num_written = kept
     engine.store.bank.flat.copy_(flat)
     engine.learner.load_state(moments)
-    second = [play_step(state_from_plain(json.loads(text)), engine, Clock())]
-    second.append(play_step(second[0][0], engine, Clock()))
+    second = [run_step(state_from_plain(json.loads(text)), engine, Clock())]
+    second.append(run_step(second[0][0], engine, Clock()))
     for (state_1, report_1), (state_2, report_2) in zip(first, second, strict=True):
         for field in fields(report_1):
             if field.name != "seconds":

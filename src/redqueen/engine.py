@@ -1,4 +1,4 @@
-"""The engine: everything a step works with that does not change from step to step, built once from the config."""
+"""The engine: everything that a step uses and that stays the same in all steps, built once from the config."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 IMPORTANCE_CAP = 2.0
-"""Largest weight p / q of a token in the loss, p its probability to the learner and q to the server. Ours: truncated
-importance sampling, whose authors and most trainers cap at 2."""
+"""Largest weight p / q of a token in the loss, with p its probability for the learner and q for the server. Ours:
+truncated importance sampling, whose authors and most trainers cap at 2."""
 
 
 class MakeSampler(Protocol):
-    """Makes a sampler of the members; what is left out is as the solver has it."""
+    """Makes a sampler of the members; omitted arguments have the solver's values."""
 
     def __call__(
         self, temperature: float, max_new_tokens: int | None = None, stops: Sequence[str] | None = None
@@ -68,10 +68,10 @@ class MakeSampler(Protocol):
 class Adapters:
     """The part of the engine that may be in another process: store, samplers, learner, and the base's tokenizer.
 
-    ``sampler`` makes a solver at another temperature (0 is greedy), as evaluation and probes use it. The
-    cold-start check also asks it for other lengths and stop strings. ``close`` ends what was started for them; ``news``
-    returns the events of their shards since the last call. ``shard_verifier``, if any, judges in place of a
-    verifier of this process.
+    ``sampler`` makes a solver at another temperature (0 is greedy), for evaluation and probes, and for the cold-start
+    check also with another length and stop strings. ``close`` ends what was started for the adapters; ``take_events``
+    returns the events of their shards since the last call. ``shard_verifier``, if any, replaces the verifier of this
+    process.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -82,13 +82,13 @@ class Adapters:
     sampler: MakeSampler
     learner: Learner
     close: Callable[[], None] = field(default=lambda: None, kw_only=True)
-    news: Callable[[], Sequence[ShardEvent]] = field(default=tuple, kw_only=True)
+    take_events: Callable[[], Sequence[ShardEvent]] = field(default=tuple, kw_only=True)
     shard_verifier: JobRunner | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
 class Engine(Adapters):
-    """The adapters with the verifier and the rules that the config asks for."""
+    """The adapters, the verifier, the prompt format and the content filter of a config."""
 
     config: Config
     prompt_format: PromptFormat
@@ -96,21 +96,21 @@ class Engine(Adapters):
     content_filter: ContentFilter
 
     def prober(self, streams: Streams) -> Prober:
-        """Return what asks members at ``solve.temperature``, whatever their genes."""
+        """Return a prober that samples at ``solve.temperature``, ignoring the members' genes."""
         sampler = self.sampler(self.config.solve.temperature)
         return Prober(sampler, self.verifier, self.prompt_format, self.tokenizer, streams, NUM_ATTEMPTS)
 
 
 LoadAdapters = Callable[[Config], Adapters]
-"""Opens the adapters of a run, wherever they are."""
+"""Opens the adapters of a run, in this or another process."""
 
 
 @contextmanager
 def open_engine(config: Config, load: LoadAdapters | None = None, report: Report = unheard) -> Iterator[Engine]:
-    """Build the engine that the config asks for; the verifier's processes end with the context.
+    """Build the engine of a config; the verifier's processes end with the context.
 
-    ``load`` opens adapters in another process; without it they are in this one (``load_adapters``). ``report`` gets how
-    far sampling, judging and learning are. Raises UserError when memory cannot hold the run, the model cannot be
+    ``load`` opens adapters in another process; by default they are in this one (``load_adapters``). ``report`` gets the
+    progress of sampling, grading and learning. Raises UserError when memory cannot hold the run, the model cannot be
     loaded, no sandbox is available, or a constant of evolution or a rule of the content filter is wrong.
     """
     check_rules(config)
@@ -118,8 +118,8 @@ def open_engine(config: Config, load: LoadAdapters | None = None, report: Report
     content_filter = load_content_filter(config.propose)
     set_up_torch(config)
     adapters = load(config) if load else load_adapters(config, report)
-    near = adapters.shard_verifier
-    with closing(adapters), nullcontext(near) if near else open_sandbox(config, report=report) as verifier:
+    remote = adapters.shard_verifier
+    with closing(adapters), nullcontext(remote) if remote else open_sandbox(config, report=report) as verifier:
         yield Engine(
             **vars(adapters),
             config=config,
@@ -130,7 +130,7 @@ def open_engine(config: Config, load: LoadAdapters | None = None, report: Report
 
 
 def set_up_torch(config: Config) -> None:
-    """Set torch's threads and seed, which the results of a process depend on, and let it keep the memory it frees."""
+    """Set torch's threads and seed, on which results depend, and let the process keep the memory that it frees."""
     keep_freed_memory()
     torch.set_num_threads(config.run.num_threads or max(1, (os.cpu_count() or 1) // config.run.num_lanes))
     torch.manual_seed(config.run.rng_seed)
@@ -138,7 +138,7 @@ def set_up_torch(config: Config) -> None:
 
 @dataclass(frozen=True)
 class LoadedBase:
-    """The frozen base and its tokenizer, which any number of banks in this process may share."""
+    """The frozen base and its tokenizer, which all banks of this process can share."""
 
     base: Base
     tokenizer: PreTrainedTokenizerBase
@@ -153,12 +153,12 @@ def load_frozen(config: Config) -> LoadedBase:
 
 
 def load_adapters(config: Config, report: Report = unheard) -> Adapters:
-    """Load the base and build bank, samplers and learner of torch in this process."""
+    """Load the base and build bank, samplers and learner in this process."""
     return build_adapters(config, load_frozen(config), range(config.num_adapters), report)
 
 
 def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], report: Report) -> Adapters:
-    """Build bank, samplers and learner for these slots, which are numbered from 0 here."""
+    """Build bank, samplers and learner for these slots of the population; inside, slots are numbered from 0."""
     base, tokenizer = loaded.base, loaded.tokenizer
     bank = build_bank(config, base, slots)
     solve, limits = config.solve, fit_limits(config, base.max_positions)
@@ -211,7 +211,7 @@ def build_adapters(config: Config, loaded: LoadedBase, slots: Sequence[int], rep
 
 
 def build_bank(config: Config, base: Base, slots: Sequence[int] | None = None) -> AdapterBank:
-    """Return a bank of founders for these slots (None: all) of the population and the hall of fame of the config."""
+    """Return a bank of founders for these slots (None: all adapters of the config)."""
     population = config.population
     slots = range(config.num_adapters) if slots is None else slots
     rank, alpha, targets = population.lora_rank, population.lora_alpha, population.lora_targets
@@ -219,7 +219,7 @@ def build_bank(config: Config, base: Base, slots: Sequence[int] | None = None) -
 
 
 def choose_device(name: str) -> torch.device:
-    """Return the device that ``auto``, ``cpu`` or ``cuda`` means here. Raises UserError when there is none."""
+    """Return the device for ``auto``, ``cpu`` or ``cuda``. Raises UserError for ``cuda`` without a CUDA device."""
     if name == "cuda" and not torch.cuda.is_available():
         raise UserError("run.device is cuda, but this machine shows no CUDA device: set run.device = cpu")
     return torch.device(device_type(name))
@@ -228,19 +228,19 @@ def choose_device(name: str) -> torch.device:
 def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load the base and its tokenizer: embedded, from a folder or a GGUF file, or by name from the hub.
 
-    Raises UserError when there is none, when it is damaged, and when weights are missing, which would be random ones.
+    Raises UserError when the base does not exist, is damaged, or lacks weights, which would be drawn at random.
     """
     disable_progress_bar()  # it would overwrite our progress display
-    tokenizer = load_tokenizer(name)  # refuses what is not a model before any weights are read
+    tokenizer = load_tokenizer(name)  # fails before any weights are read if this is not a model
     options: dict[str, Any] = {"dtype": "auto"}
     if is_gguf(name):
         options = {"dtype": torch.bfloat16, "quantization_config": DEQUANTIZED}
     try:
         loaded: Any = AutoModelForCausalLM.from_pretrained(**pretrained(name), **options, output_loading_info=True)
-    except Exception as error:  # a damaged folder fails in many ways, each library's its own
+    except Exception as error:  # libraries raise many types of errors for a damaged folder
         raise _not_loaded(name, error) from None
-    model, told = loaded
-    if missing := sorted(told["missing_keys"]):
+    model, info = loaded
+    if missing := sorted(info["missing_keys"]):
         raise UserError(
             f"model.base {name} lacks {len(missing)} of its tensors ({missing[0]}...), which would be drawn at random: "
             "restore the model folder"
@@ -251,7 +251,7 @@ def load_base(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 
 @torch.no_grad()
 def _check_weights(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raise UserError for weights that are not finite, and for tokens that have no row in the embedding."""
+    """Raise UserError for weights that are not finite, and for tokens without a row in the embedding."""
     for tensor, weight in model.named_parameters():
         if weight.is_floating_point() and weight.numel() and not torch.stack(weight.aminmax()).isfinite().all():
             raise UserError(f"model.base {name} has NaN or infinity in {tensor}: restore the model folder")
@@ -267,7 +267,7 @@ def _check_weights(name: str, model: PreTrainedModel, tokenizer: PreTrainedToken
 
 
 def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of a base, and no weights."""
+    """Load the tokenizer of a base, without its weights."""
     base_shape(name)
     source = pretrained(name)
     try:
@@ -287,29 +287,29 @@ def load_tokenizer(name: str) -> PreTrainedTokenizerBase:
             "its tokenizer_config.json"
         )
     if name != EMBEDDED:
-        _try_out(name, tokenizer)
+        _check_foreign_tokenizer(name, tokenizer)
     return tokenizer  # type: ignore[no-any-return]
 
 
 TRIAL_S, TRIAL_BYTES = 20, 4 << 30
-"""CPU time and memory in which a foreign tokenizer must write one short prompt (ours)."""
+"""Limits of CPU time and memory within which a foreign tokenizer must encode one short prompt (ours)."""
 
 TRIAL_TEXT = "def f(x):\n    return [x, 'a_1', 2.5]  # Gr\u00fc\u00dfe, \u4f60\u597d \U0001f600\n\n" + "ab  12\t-- " * 8
 
 
-def _try_out(name: str, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Raise UserError when a foreign tokenizer or chat template loses a short text, or does not end on it.
+def _check_foreign_tokenizer(name: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Raise UserError when a foreign tokenizer or chat template loses a short text, hangs, or kills the process.
 
-    Templates are programs and regular expressions may take for ever, so both are tried in a child with limits. What
-    raises an ordinary error there is told where the first prompt is written.
+    Templates are programs, and regular expressions may run forever, so both are tried in a child process with limits.
+    Ordinary errors are ignored here: they are raised again when the first prompt is encoded.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the child only writes a text, and ends
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking is safe: the child only encodes a text and exits
         child = os.fork()
     if child == 0:
         code = 1
         try:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # where a panic would be told
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # hides the message of a crash
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(3 * TRIAL_S)
             resource.setrlimit(resource.RLIMIT_CPU, (TRIAL_S, TRIAL_S))
@@ -325,17 +325,17 @@ def _try_out(name: str, tokenizer: PreTrainedTokenizerBase) -> None:
     if os.waitpid(child, 0)[1]:
         raise UserError(
             f"the tokenizer or the chat template of model.base {name} does not write a short prompt within {TRIAL_S} s "
-            "and 4 GB, or ends the process: restore the model folder, or choose another base"
+            "and 4 GB, or crashes: restore the model folder, or choose another base"
         )
 
 
 def stop_strings(stops: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> StopStrings | None:
-    """Return what finds the strings that end a completion, None where the end token does it alone."""
+    """Return a finder of the strings that end a completion; None if only end tokens do."""
     return StopStrings(stops, lambda tokens: str(tokenizer.decode(list(tokens)))) if stops else None
 
 
 def _not_loaded(name: str, error: Exception) -> UserError:
-    """Return the reason why a base was not loaded: the library's own for a folder, the remedies for a name."""
+    """Return the error for a base that was not loaded: the library's reason for a folder, the remedies for a name."""
     if Path(name).is_dir() or base_shape(name) is not None:
         return UserError(f"model.base {name} cannot be loaded: {first_line(error):.300}")
     return UserError(
@@ -345,6 +345,6 @@ def _not_loaded(name: str, error: Exception) -> UserError:
 
 
 def pad_token(tokenizer: PreTrainedTokenizerBase) -> int:
-    """Return the id that pads rows: the padding token, or the end token where there is none."""
+    """Return the id that pads rows: the padding token, or the end token if there is none."""
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     return int(pad)  # type: ignore[arg-type]

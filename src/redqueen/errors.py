@@ -17,17 +17,17 @@ def command(*words: object) -> str:
 
 
 def how_to_install(extra: str) -> str:
-    """Return the command that installs an extra of the redqueen that is installed already."""
+    """Return the command that installs an extra of redqueen."""
     return f"pip install 'redqueen[{extra}]'"
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's text, or its type's name where it has no text."""
+    """Return the first line of an error's text, or the name of its type if it has no text."""
     return [*str(error).strip().splitlines(), type(error).__name__][0]
 
 
 def first_fault(error: ValidationError) -> str:
-    """Say the first thing that a validation found: the field, what is wrong, and what was given."""
+    """Return the first fault of a validation: the field, what is wrong, and the given value."""
     fault = error.errors()[0]
     place, message = ".".join(map(str, fault["loc"])), fault["msg"].removeprefix("Value error, ")
     given = "" if fault["type"] in ("value_error", "missing") else f" (got {fault['input']!r})"

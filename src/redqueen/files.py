@@ -1,5 +1,4 @@
-"""Files: TOML with readable errors; files and folders written as a whole or not at all; and
-read only when they are plain files of a sane size, without waiting."""
+"""Files: TOML with readable errors, atomic writes of files and folders, and safe reads of untrusted files."""
 
 from __future__ import annotations
 
@@ -21,17 +20,17 @@ from typing import Any, BinaryIO, TextIO
 from redqueen.errors import UserError
 
 MAX_TEXT_BYTES = 64 << 20
-"""Largest JSON or text file of a run or an adapter that is read."""
+"""Maximum size of a JSON or text file of a run or an adapter that is read."""
 
 MAX_TOML_BYTES, MAX_TOML_DEPTH = 1 << 20, 16
-"""Largest TOML file, and most tables and lists within each other in it (ours)."""
+"""Maximum size of a TOML file, and maximum nesting of its tables and lists (ours)."""
 
 
 def open_plain(path: Path, max_bytes: int) -> BufferedReader:
-    """Open a file for reading that may be untrusted.
+    """Open an untrusted file for reading.
 
-    Raises FileNotFoundError when it is not there, and UserError when it is a link, a pipe, a device or a folder, or
-    larger than ``max_bytes``: none of these is followed, waited for or read.
+    Raises FileNotFoundError when it does not exist, and UserError when it is a link, a pipe, a device or a folder, or
+    larger than ``max_bytes``; it never follows a link or waits for a pipe.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -54,7 +53,7 @@ def open_plain(path: Path, max_bytes: int) -> BufferedReader:
 
 
 def read_plain(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> str:
-    """Return the text of such a file. Raises as ``open_plain`` does, and UserError when it is not UTF-8."""
+    """Return the text of an untrusted file. Raises as ``open_plain`` does, and UserError when it is not UTF-8."""
     with open_plain(path, max_bytes) as file:
         try:
             return file.read(max_bytes).decode("utf-8-sig")
@@ -63,7 +62,7 @@ def read_plain(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> str:
 
 
 def open_data(path: Path, errors: str = "strict") -> TextIO:
-    """Open a text file of data, gzipped or not whatever its name says; a byte-order mark is left out."""
+    """Open a text file of data, gzipped or not (whatever its name is); a byte-order mark is skipped."""
     zipped = False
     if path.is_file():  # a pipe can be read only once
         with path.open("rb") as file:
@@ -74,31 +73,31 @@ def open_data(path: Path, errors: str = "strict") -> TextIO:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write ``content`` (text as UTF-8) to ``path``, replacing what was there; as ``writing_whole`` does."""
+    """Write ``content`` (text as UTF-8) to ``path`` atomically, replacing an existing file: see ``writing_whole``."""
     with writing_whole(path) as file:
         file.write(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
 
 
 @contextmanager
 def writing_whole(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that replaces ``path`` when the block ends without an error; a crash leaves the old or the new.
+    """Open a file that replaces ``path`` when the block ends without an error; a crash leaves the old or the new file.
 
     It is written in the same folder, flushed to the disk and renamed. A device or a pipe is written to directly.
-    Raises OSError when it cannot be written; what was there before is then untouched.
+    Raises OSError when it cannot be written; the old file is then unchanged.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
             yield file
         return
-    aside = path.with_name(f".{path.name}.writing-{secrets.token_hex(8)}")  # so no link can be there
+    temporary = path.with_name(f".{path.name}.writing-{secrets.token_hex(8)}")  # so no link can be there
     try:
-        with aside.open("xb") as file:
+        with temporary.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        aside.replace(path)
+        temporary.replace(path)
     except BaseException:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     flush_to_disk(path.parent)
 
@@ -107,28 +106,28 @@ def writing_whole(path: Path) -> Iterator[BinaryIO]:
 def making_folder(path: Path) -> Iterator[Path]:
     """Yield a folder to fill; it is renamed to ``path`` when the block ends without an error, and removed otherwise.
 
-    Raises OSError when it cannot be written, when ``path`` is there already and not an empty folder, and when it is the
-    current one, which would then be replaced by another.
+    Raises OSError when it cannot be written, when ``path`` exists and is not an empty folder, and when ``path`` is the
+    current folder.
     """
     if not path.name:
         raise OSError(errno.EBUSY, "a folder to be made needs a name")
-    aside = path.with_name(f".{path.name}.making-{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.making-{os.getpid()}")
     try:
-        aside.mkdir(parents=True)
-        yield aside
-        for file in (one for one in aside.rglob("*") if one.is_file() and not one.is_symlink()):
-            file.chmod(aside.stat().st_mode & 0o666)  # safetensors lets nobody else read its files
-        aside.replace(path)
+        temporary.mkdir(parents=True)
+        yield temporary
+        for file in (one for one in temporary.rglob("*") if one.is_file() and not one.is_symlink()):
+            file.chmod(temporary.stat().st_mode & 0o666)  # safetensors makes files readable by their owner only
+        temporary.replace(path)
         flush_to_disk(path.parent)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)  # gone already when all went well
+        shutil.rmtree(temporary, ignore_errors=True)  # after success it no longer exists
 
 
 @contextmanager
 def naming_remedy(
     problem: str, remedy: str = "choose another place", errors: tuple[type[Exception], ...] = (OSError,)
 ) -> Iterator[None]:
-    """Raise UserError, the problem with the system's reason and the remedy, for one of ``errors`` in this block."""
+    """Turn ``errors`` raised in this block into a UserError: the problem, the system's reason and the remedy."""
     try:
         yield
     except errors as error:
@@ -136,7 +135,7 @@ def naming_remedy(
 
 
 def flush_to_disk(path: Path) -> None:
-    """Ask the disk to hold what was written to a file or a folder before anything else happens."""
+    """Flush what was written to a file or a folder to the disk (fsync)."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -147,7 +146,7 @@ def flush_to_disk(path: Path) -> None:
 def read_toml(path: Path, what: str, example: str) -> dict[str, Any]:
     """Read a TOML file. Raises UserError that says what is wrong with it.
 
-    ``what`` the file holds and an ``example`` of a path are named in the error for a missing file.
+    The error for a missing file names ``what`` the file should contain and an ``example`` of a path.
     """
     try:
         with path.open("rb") as file:
@@ -164,7 +163,7 @@ def read_toml(path: Path, what: str, example: str) -> dict[str, Any]:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse TOML. Raises ValueError when it is not valid, and when it is nested more than ``MAX_TOML_DEPTH`` deep."""
+    """Parse TOML. Raises ValueError when it is not valid, or nested more than ``MAX_TOML_DEPTH`` deep."""
     too_deep = f"tables and lists are nested more than {MAX_TOML_DEPTH} deep"
     try:
         data = tomllib.loads(text.replace("\r\n", "\n"))
@@ -179,7 +178,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def as_toml(value: object) -> str:
-    """Return a value out of a TOML file as one: tables in a line; what no field takes, such as a date, as it is."""
+    """Return a value that was read from TOML as TOML text, with inline tables."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(name)} = {as_toml(item)}" for name, item in value.items()) + "}"
     if isinstance(value, list):
@@ -188,17 +187,17 @@ def as_toml(value: object) -> str:
 
 
 def apply_override(data: dict[str, Any], override: str) -> None:
-    """Set one ``section.field=value`` in ``data``; the value is read as TOML, or as text when it is none.
+    """Set one ``section.field=value`` in ``data``; the value is parsed as TOML, or taken as text if it is not TOML.
 
-    Raises UserError when it is not written so.
+    Raises UserError when ``override`` does not have this form.
     """
     name, equals, text = override.partition("=")
     *parts, last = name.strip().split(".")
     if not equals or not 0 < len(parts) < MAX_TOML_DEPTH or not all((*parts, last)):
         raise UserError(f"--set {override:.200}: write it as section.field=value, for example --set run.num_steps=50")
     try:
-        data_of_it = parse_toml(f"value = {text}")
-        value = data_of_it["value"] if len(data_of_it) == 1 else text.strip()
+        parsed = parse_toml(f"value = {text}")
+        value = parsed["value"] if len(parsed) == 1 else text.strip()
     except ValueError as error:
         if not isinstance(error, tomllib.TOMLDecodeError):
             raise UserError(f"--set {override:.200}: {error}") from None
@@ -212,7 +211,7 @@ def apply_override(data: dict[str, Any], override: str) -> None:
 
 
 def by_kind(section: dict[str, Any], known: set[str]) -> dict[str, Any]:
-    """Return a section with its unknown fields ``num_NAME_X`` as entries ``NAME_X`` of ``num_proposals``."""
+    """Return a section with its unknown fields ``num_NAME_X`` moved into ``num_proposals`` as ``NAME_X``."""
     read: dict[str, Any] = {}
     for name, value in section.items():
         old = re.fullmatch(r"num_(\w+_\w)", name)

@@ -1,8 +1,8 @@
-"""A config fitted to its base: fields that a user left open follow the base's size, positions and type.
+"""A config fitted to its base: fields that the user did not set get values for the base's size and prompt format.
 
-The defaults of the sections are for the paper's seven billion parameters on GPUs. What a config or the command line
-sets is kept, but for a file's numbers of kinds outside of the domains that the command line sets; a run's own
-config.json has every field, so a run stays what it was. Source: ours.
+The defaults of the config's sections are for the paper's seven billion parameters on GPUs. Values that a file or the
+command line sets are kept, except a file's numbers for kinds that are not in the domains set on the command line. A
+run's config.json has every field, so resuming a run changes nothing. Source: ours.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from redqueen.config import EMBEDDED, Config, parse_config
 from redqueen.domains.registry import kinds, num_proposals, written_kinds
 
 CHAT_PARAMETERS = 1_000_000_000
-"""Smaller models are asked by examples even when they are chat models: of 48 proposals of a model of 135 million in the
-chat format none was valid, by examples half were (measured)."""
+"""Smaller models get few-shot prompts even if they are chat models: of 48 proposals of a model with 135 million
+parameters, none was valid in the chat format and half were in the few-shot format (measured)."""
 
 Defaults = Mapping[str, Mapping[str, Any]]
 
@@ -28,7 +28,7 @@ EMBEDDED_DEFAULTS: Defaults = {
     "verify": {"num_inputs": 8},
     "learn": {"learning_rate": 2e-3},
 }
-"""As in ``configs/population.toml``."""
+"""The values of ``configs/population.toml``."""
 
 BY_PARAMETERS: tuple[tuple[float, Defaults], ...] = (
     (
@@ -55,11 +55,11 @@ BY_PARAMETERS: tuple[tuple[float, Defaults], ...] = (
         },
     ),
 )
-"""Up to so many parameters: rank and rate (small models bear more), and sizes that fit the machine that suits them."""
+"""Up to so many parameters: LoRA scale and learning rate (small models tolerate more), and sizes for a usual machine."""
 
 SMALL_ON_A_GPU: Defaults = {"solve": {"max_rows": 512}}
-"""For bases of the first size, by examples: where 342 short answers were all decoded at a time it took half as long as
-with 128 at a time (bench/results/one_gpu.md)."""
+"""For the smallest bases without the chat format: decoding 342 short answers at a time took half as long as 128 at a
+time (bench/results/one_gpu.md)."""
 
 BY_FORMAT: Mapping[str, Defaults] = {
     "fewshot": {
@@ -71,26 +71,25 @@ BY_FORMAT: Mapping[str, Defaults] = {
         for name in ("chat", "plain", "r1")
     },
 }
-"""Lengths: an example is short, a conversation thinks first."""
+"""Lengths by prompt format: few-shot texts are short; the other formats think first."""
 
 SMALL_TEMPERATURE = 0.7
-"""Of models below ``CHAT_PARAMETERS`` in the few-shot format: at 1 four of 64 proposals were valid, at 0.7 thirty."""
+"""For models below ``CHAT_PARAMETERS`` in the few-shot format: 30 of 64 proposals were valid, but only 4 at 1.0."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A config with nothing left open, and sentences on what was chosen and why, and on what does nothing."""
+    """A fitted config, with sentences on each choice and its reason, and on settings without effect."""
 
     config: Config
     reasons: tuple[str, ...]
 
 
 def fit_to_base(config: Config, overrides: Iterable[str] = ()) -> Fitted:
-    """Return the config with every field that was left open, and that depends on the base, set to suit it.
+    """Return the config with all fields that depend on the base and were not set chosen to suit it.
 
-    ``overrides``: the user's ``section.field=value``; see ``_with_own_kinds``.
-
-    Raises UserError when the base is a path to nothing or cannot be read.
+    ``overrides``: the user's ``section.field=value``, see ``_with_own_kinds``. Raises UserError when the base does not
+    exist or cannot be read.
     """
     config, left_out = _with_own_kinds(config, overrides)
     name = config.model.base
@@ -103,8 +102,8 @@ def fit_to_base(config: Config, overrides: Iterable[str] = ()) -> Fitted:
             chosen, reasons = "compact", ["prompt format compact: the base has the embedded base's vocabulary"]
         if not wanted and not config.solve.model_fields_set & {"max_new_tokens"}:
             reasons.append(
-                "what is left open has the paper's values, which suit bases of billions: begin with a config that "
-                "suits the embedded one (smoke, population, maths) and change that"
+                "fields that are not set have the paper's values, which suit bases of billions: begin with a config "
+                "for the embedded base (smoke, population, maths) and change that"
             )
     else:
         parameters = _num_parameters(name)
@@ -113,9 +112,9 @@ def fit_to_base(config: Config, overrides: Iterable[str] = ()) -> Fitted:
         reasons = [why]
         by_size = next(defaults for most, defaults in BY_PARAMETERS if (parameters or 7e9) <= most)
         wanted = [by_size, BY_FORMAT.get(chosen, {}), _temperature(config, chosen, parameters)]
-        # A conversation is long: the cache of so many rows would be large.
+        # In the chat format texts are long, and the cache of so many rows would be large.
         if by_size is BY_PARAMETERS[0][1] and chosen != "chat" and _is_on_a_gpu(config):
-            wanted.insert(0, SMALL_ON_A_GPU)  # what comes first is not filled again
+            wanted.insert(0, SMALL_ON_A_GPU)  # earlier entries have priority
         if config.slots.distilled:
             wanted.append({"distill": {"learning_rate": by_size["learn"]["learning_rate"]}})
         if "lora_rank" in config.population.model_fields_set:
@@ -131,7 +130,7 @@ def fit_to_base(config: Config, overrides: Iterable[str] = ()) -> Fitted:
 
 
 def _with_own_kinds(config: Config, overrides: Iterable[str]) -> tuple[Config, list[str]]:
-    """Leave out a file's numbers for kinds that its own domains had, where the user set other domains; say so."""
+    """Drop a file's numbers for kinds that are not in the domains of ``overrides``; also return a sentence on this."""
     asked, numbers = {text.partition("=")[0].strip() for text in overrides}, config.propose.num_proposals
     if "propose.num_proposals" in asked or not any(f"{name}.".startswith("propose.domains.") for name in asked):
         return config, []
@@ -149,7 +148,7 @@ def _with_own_kinds(config: Config, overrides: Iterable[str]) -> tuple[Config, l
 
 
 def _idle(config: Config) -> list[str]:
-    """Say what is asked for and does nothing in this run; a preset that is tried for a few steps or attempts has it."""
+    """Return sentences on settings without effect in this run, as when a preset is tried for a few steps."""
     learn, num_steps, found = config.learn, config.run.num_steps, []
     if learn.decay != "constant" and learn.decay_from_step >= num_steps:
         found.append(
@@ -158,20 +157,20 @@ def _idle(config: Config) -> list[str]:
         )
     if learn.train_students and config.solve.num_attempts == 1 and learn.estimator != "trr_pp":
         found.append(
-            "with solve.num_attempts = 1 an attempt teaches its student nothing: learn.estimator = "
-            f"{learn.estimator} compares it with others at the same task; set it to 2 or more, or take trr_pp"
+            "with solve.num_attempts = 1 students learn nothing: learn.estimator = "
+            f"{learn.estimator} compares attempts at the same task; set it to 2 or more, or take trr_pp"
         )
     return found
 
 
 def _is_on_a_gpu(config: Config) -> bool:
-    from redqueen.adapters.base import device_type  # brings torch, which a plan does without
+    from redqueen.adapters.base import device_type  # imports torch, which a plan does not need
 
     return device_type(config.run.device) == "cuda"
 
 
 def _fill(data: dict[str, Any], defaults: Defaults) -> list[str]:
-    """Set in ``data``, a config, what it leaves open; return what was set."""
+    """Set the fields that ``data``, a config, does not set; return ``section.field = value`` for each."""
     filled = []
     for section, values in defaults.items():
         for field, value in values.items():
@@ -197,12 +196,12 @@ def _choose_format(config: Config, parameters: int | None) -> tuple[str, str]:
             "than it follows rules"
         )
     if not has_chat_template(config.model.base):
-        return "fewshot", "prompt format fewshot: the base has no chat template, so it was not taught to converse"
+        return "fewshot", "prompt format fewshot: the base has no chat template, so it was not trained to chat"
     return "chat", "prompt format chat: the base has a chat template"
 
 
 def _temperature(config: Config, prompt_format: str, parameters: int | None) -> Defaults:
-    """Return the temperature for a small base, where none is set."""
+    """Return the temperature for a small base, unless it is set."""
     small = parameters is not None and parameters < CHAT_PARAMETERS and prompt_format == "fewshot"
     if not small or "temperature" in config.solve.model_fields_set:
         return {}

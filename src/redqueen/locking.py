@@ -1,4 +1,4 @@
-"""Reads the lock of a run directory without taking it, to find out whether a process writes to the run."""
+"""Checks the lock of a run directory without taking it, to find out whether a process is writing to the run."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import struct
 from pathlib import Path
 
 LOCK_NAME = "lock"
-"""The file in a run directory that its writer holds a record lock on."""
+"""The file in a run directory on which its writer holds a record lock."""
 
 FLOCK = "hhqqi4x"
 """Linux's ``struct flock`` on 64 bits: type, whence, start, length, pid."""
 
 held_here: set[Path] = set()
-"""Locks this process holds. The system's lock is the process's own: it would grant a second one to the same process,
-and closing any descriptor of the file drops it, so such a file is never opened here again."""
+"""Locks that this process holds. A record lock belongs to the process: the system would grant it again, and closing any
+descriptor of the file releases it, so this process does not open such a file a second time."""
 
 
 def is_locked(run_dir: Path) -> bool:
-    """Return whether a process holds the run's lock. A link, a pipe or a device in its place does not count."""
+    """Return whether a process holds the run's lock; False if the lock file is a link, a pipe or a device."""
     path = Path(run_dir).resolve() / LOCK_NAME
     if path in held_here:
         return True

@@ -2,9 +2,9 @@
 
     match -> propose -> verify -> solve -> learn -> distill -> evolve
 
-Each phase is a function below, in this order, and takes the results of the phases before it. The state is an argument
-and a result; it is never changed in place. Only the members' adapters (``engine.store``, ``engine.learner``) change in
-place, from ``learn`` on. Every random draw comes from a stream that is named by (seed, step, purpose).
+The functions below are the phases, in this order; each takes the results of earlier phases. The state is passed in and
+returned, never changed in place. Only the members' adapters (``engine.store``, ``engine.learner``) change in place,
+from ``learn`` on. Every random draw comes from a stream that is named by (seed, step, purpose).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from redqueen.timing import Clock
 
 @dataclass(frozen=True)
 class LearnResult:
-    """The results of ``learn``: one game per match, crowding by task id, rewards and advantages, optimiser steps."""
+    """The results of ``learn``: one game per match, crowding by task id, rewards and advantages, update statistics."""
 
     games: tuple[Game, ...]
     crowding: dict[str, Crowding]
@@ -52,7 +52,7 @@ class LearnResult:
 
 @dataclass(frozen=True)
 class EvolveResult:
-    """The results of ``evolve``: children, members copied into the hall of fame, and metrics of the probe by name."""
+    """The results of ``evolve``: children, members copied into the hall of fame, and metrics by name."""
 
     children: tuple[Child, ...] = ()
     admitted: tuple[Entry, ...] = ()
@@ -79,10 +79,10 @@ class StepReport:
     seconds: dict[str, float]
 
 
-def play_step(state: State, engine: Engine, clock: Clock, is_last: bool = False) -> tuple[State, StepReport]:
-    """Run the step after ``state``; return the new state and the report of what happened.
+def run_step(state: State, engine: Engine, clock: Clock, is_last: bool = False) -> tuple[State, StepReport]:
+    """Run the step that follows ``state``; return the new state and a report of what happened.
 
-    ``is_last``: the run ends with this step. A last step neither distils nor breeds: no later step would use it.
+    ``is_last``: the run ends with this step. The last step skips ``distill`` and ``evolve``: no step would use them.
     """
     state = replace(state, step=state.step + 1)  # from here on, state.step is this step; the first is 1
     streams = Streams(engine.config.run.rng_seed, state.step)
@@ -124,7 +124,7 @@ def play_step(state: State, engine: Engine, clock: Clock, is_last: bool = False)
 
 
 def match(state: State, engine: Engine, streams: Streams) -> list[Match]:
-    """Phase 1. Pair teachers with students by rating, some with past members. A single agent is its own opponent."""
+    """Phase 1. Pair teachers with students by rating, some with past members. A single agent is paired with itself."""
     config = engine.config.match
     if engine.config.population.single:
         alone = state.individuals[0].id
@@ -142,7 +142,7 @@ def match(state: State, engine: Engine, streams: Streams) -> list[Match]:
 
 
 def match_metrics(state: State, engine: Engine) -> dict[str, float]:
-    """Return the share of pairings that depend on the ratings; nothing where the rule does not read them."""
+    """Return the share of pairings that depends on the ratings; no metric if the rule ignores ratings."""
     if engine.config.population.single or engine.config.match.rule != "pfsp":
         return {}
     teachers, students = ([member.rating for member in members] for members in (state.teachers, state.students))
@@ -150,10 +150,10 @@ def match_metrics(state: State, engine: Engine) -> dict[str, float]:
 
 
 def propose(state: State, engine: Engine, streams: Streams, matches: Sequence[Match]) -> list[Proposal]:
-    """Phase 2. Every teacher in a match writes proposals of each kind; its prompt shows tasks of the buffer.
+    """Phase 2. Every matched teacher proposes tasks of each kind; its prompts show example tasks from the buffer.
 
-    The words are in ``domains/DOMAIN/prompts_compact.py`` (embedded base) and ``prompts_fewshot.py`` beside it;
-    ``domains/prompt_format.py`` makes prompts of them.
+    The texts are in ``domains/DOMAIN/prompts_compact.py`` (embedded base) and ``domains/DOMAIN/prompts_fewshot.py``;
+    ``domains/prompt_format.py`` builds the prompts from them.
     """
     students_of = students_by_teacher(matches)
     return proposing.propose(
@@ -170,12 +170,12 @@ def propose(state: State, engine: Engine, streams: Streams, matches: Sequence[Ma
 
 
 def verify(state: State, engine: Engine, proposals: Sequence[Proposal]) -> list[Task | Rejection]:
-    """Phase 3. Run each proposal in the sandbox; it becomes a task, or is rejected with the reason.
+    """Phase 3. Check each proposal; it becomes a task, or a rejection with its reason.
 
-    Rejected are proposals that the content filter forbids, that are invalid or not deterministic, that are in a
-    held-out suite, those whose prompt would be too long, and those that were posed before. ``domains/registry.py`` asks
-    each kind's ``check``: of programs ``check_program`` in ``domains/code/checking.py``, and on determinism ``confirm``
-    in ``redqueen_sandbox/programs.py``.
+    A proposal is rejected if the content filter forbids it, if it is invalid or not deterministic, if a held-out suite
+    contains it, if its prompt would be too long, or if it was proposed before. ``domains/registry.py`` calls the
+    ``check`` of each kind. Programs run in the sandbox: see ``check_program`` in ``domains/code/checking.py``, and for
+    determinism ``confirm`` in ``redqueen_sandbox/programs.py``.
     """
     candidates = [proposal.candidate for proposal in proposals]
     verdicts = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
@@ -188,10 +188,10 @@ def verify(state: State, engine: Engine, proposals: Sequence[Proposal]) -> list[
 def solve(
     state: State, engine: Engine, streams: Streams, matches: Sequence[Match], verdicts: Sequence[Task | Rejection]
 ) -> list[SampledAttempts]:
-    """Phase 4. The matched students attempt each task several times; ``grade`` in ``solve.py`` grades the attempts
-    next, by each kind's ``grade``: of programs ``domains/code/grading.py``.
+    """Phase 4. Each student attempts every task of its teachers several times.
 
-    ``propose.anchor_frac`` of a student's tasks are anchors: tasks from the user's files, for which no teacher is paid.
+    Then ``grade`` in ``solve.py`` grades them with the ``grade`` of each kind (programs: ``domains/code/grading.py``).
+    A share of a student's tasks (``propose.anchor_frac``) are anchors: tasks from the user's files, without a teacher.
     """
     matched, tasks = students_by_teacher(matches), tasks_in(verdicts)
     pairs = [(task, state.players[student]) for task in tasks for student in matched[task.teacher]]
@@ -215,11 +215,11 @@ def learn(
     verdicts: Sequence[Task | Rejection],
     graded: Sequence[GradedAttempts],
 ) -> tuple[State, LearnResult]:
-    """Phase 5. Rewards (``teacher_reward`` in ``learn/rewards.py``), advantages, the policy-gradient update of each
-    member that trains; then ratings and memory.
+    """Phase 5. Compute rewards (``teacher_reward`` in ``learn/rewards.py``) and advantages, take a policy-gradient step
+    for each learning member, then update ratings, buffers and memory.
 
-    Opponents from the hall of fame do not learn, and their ratings stay. A member whose gradient was not finite is not
-    stepped, and is marked broken until an update of it is finite or it is replaced.
+    Past members do not learn and keep their ratings. A member whose loss or gradient is not finite is not stepped; it
+    counts as broken until a later update succeeds or it is replaced.
     """
     config = engine.config.learn
     tasks, solved = tasks_in(verdicts), solve_fracs(graded)
@@ -249,16 +249,16 @@ def learn(
 
 
 def tunings(individuals: Sequence[Individual], step: int, config: Config) -> dict[int, Tuning]:
-    """Return by slot what each member is stepped with: the learning rate of ``step`` times its gene, and a temperature.
+    """Return each member's learning rate (that of ``step`` times its gene) and temperature factor, by slot.
 
-    The learner's own temperature is the solver's.
+    The factor multiplies the learner's temperature, which is ``solve.temperature``.
     """
     rate = config.learn.learning_rate * config.learn.rate_frac(step, config.run.num_steps)
-    heat = config.propose_temperature / config.solve.temperature
+    teacher_factor = config.propose_temperature / config.solve.temperature
     return {
         i.slot: Tuning(
             rate * i.genes.learning_rate,
-            i.genes.temperature * (heat if i.role == "teacher" else 1.0),
+            i.genes.temperature * (teacher_factor if i.role == "teacher" else 1.0),
             num_updates=config.learn.updates_per_step,
         )
         for i in individuals
@@ -266,19 +266,19 @@ def tunings(individuals: Sequence[Individual], step: int, config: Config) -> dic
 
 
 def distill(
-    state: State, engine: Engine, streams: Streams, on_part: Callable[[str], None]
+    state: State, engine: Engine, streams: Streams, on_progress: Callable[[str], None]
 ) -> tuple[State, Distilled | None]:
     """Phase 6, every ``distill.every_steps``: fine-tune a fresh adapter on all verified correct answers, then reset
     every student to it.
 
-    Without such answers the students stay as they are. ``on_part`` receives lines of progress.
+    Without such answers the students do not change. ``on_progress`` is called with lines of text.
     """
     config = engine.config.distill
     if not config.every_steps or state.step % config.every_steps:
         return state, None
     [slot] = engine.config.slots.distilled
     examples = examples_of(state.answers.by_task.values(), engine.prompt_format, engine.tokenizer)
-    distilled = fine_tune(examples, engine.store, engine.learner, slot, config, streams, on_part)
+    distilled = fine_tune(examples, engine.store, engine.learner, slot, config, streams, on_progress)
     if not distilled.num_answers:
         return state, distilled
     for student in state.students:
@@ -288,7 +288,7 @@ def distill(
 
 
 def evolve(state: State, engine: Engine, streams: Streams) -> tuple[State, EvolveResult]:
-    """Phase 7, every ``evolve.every_steps``: the fittest are copied to the hall of fame, children replace the weakest.
+    """Phase 7, every ``evolve.every_steps``: copy the fittest to the hall of fame, replace the weakest by children.
 
     Students that are copies of one distilled adapter are neither probed nor replaced.
     """
@@ -325,7 +325,7 @@ def evolve(state: State, engine: Engine, streams: Streams) -> tuple[State, Evolv
 
 
 def students_by_teacher(matches: Sequence[Match]) -> dict[str, tuple[str, ...]]:
-    """Return the ids of the students that are matched with each teacher, in the order of the matches."""
+    """Return the ids of each teacher's opponents, in the order of the matches."""
     return {m.teacher: tuple(n.student for n in matches if n.teacher == m.teacher) for m in matches}
 
 

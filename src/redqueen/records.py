@@ -1,7 +1,6 @@
-"""The records that flow through one step: matches, proposals, verdicts, answers and updates.
+"""The records that pass between the phases of a step: matches, proposals, verdicts, answers and updates.
 
-Everything here is a frozen dataclass of plain values (no tensors, no handles), so a record can be logged,
-compared and stored as it is. Stages take records and return records; no later stage changes an earlier record.
+All are frozen dataclasses of plain values (no tensors, no handles), so they can be logged, compared and stored.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class Individual:
 
 @dataclass(frozen=True)
 class Match:
-    """One teacher paired with one student for one step. ``expected_win_frac`` is the student's, from the ratings."""
+    """One teacher paired with one student for one step. ``expected_win_frac``: the student's chance by the ratings."""
 
     teacher: str
     student: str
@@ -62,10 +61,10 @@ class Match:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a teacher wrote, not verified yet.
+    """A teacher's proposal before verification.
 
-    ``kind`` is the name of a kind of task, whose domain defines the other fields: see ``Task``. ``error`` is set
-    when the text could not be parsed, and then they may be empty. ``text`` is the raw model text (untrusted).
+    ``kind`` is the name of a kind of task, whose domain defines the other fields: see ``Task``. If the text could not
+    be parsed, ``error`` is set and they may be empty. ``text`` is the raw model text (untrusted).
     """
 
     id: str
@@ -81,7 +80,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Rejection:
-    """A candidate that did not become a task, with one reason (a verdict name, ``unparsable`` or ``duplicate``...)."""
+    """A candidate that did not become a task, with one reason (a verdict, ``unparsable``, ``duplicate``...)."""
 
     candidate: Candidate
     reason: str
@@ -90,14 +89,13 @@ class Rejection:
 
 @dataclass(frozen=True)
 class Task:
-    """A candidate that was verified. The domain of its ``kind`` defines the fields, all of them texts.
+    """A verified candidate. The domain of its ``kind`` defines the meaning of the text fields.
 
-    ``code`` is what the task is about, in the form that counts: a program, an equation, a lemma. ``message`` is what a
-    student gets in words. ``inputs`` are what belongs to it, and ``outputs`` their truth, computed in checking and
-    canonical: of a program its arguments and values; of an equation its solution. There are as many of each, one at
-    least; an input is "" where nothing belongs to it. Where ``num_shown`` is not 0, the solver is shown that many pairs
-    of input and output, and the rest are hidden. ``chance`` in [0, 1) is the share of guesses that would be right.
-    ``signature`` is a digest of what a program gives for the inputs and for others like them, "" where that tells
+    ``code``: the formal content: a program, an equation, a lemma. ``message``: the student's question in words.
+    ``inputs`` and ``outputs``: pairs, at least one, such as a program's arguments and return values; checking computes
+    the canonical outputs, and an input is "" if the kind has none (an equation and its solution). If ``num_shown`` is
+    not 0, the solver sees that many pairs, and the others are hidden. ``chance`` in [0, 1): the probability that a
+    guess is right. ``signature``: a digest of a program's outputs for the inputs and similar ones; "" if they say
     little.
     """
 
@@ -117,11 +115,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Crowding:
-    """How crowded the class of one task is, compared with earlier tasks; each measure lies in [0, 1].
+    """How one task's class compares with recent tasks; each measure is in [0, 1].
 
-    ``novelty``: 1 shared among the step's tasks of a new class, 0 for a known class. ``crowd_frac``: the
-    class's share of all recent tasks, this step's included. ``size_hardness``: how much less than others of its kind
-    recent tasks of this size were solved, and at most what this task was missed: hardness that size alone explains.
+    ``novelty``: 1 divided by the number of the step's tasks in a new class, 0 for a known class. ``crowd_frac``: the
+    class's share of all recent tasks, including this step's. ``size_hardness``, hardness that size alone explains: how
+    much lower the solve rate of recent tasks of this size is than that of their kind, at most this task's failure rate.
     """
 
     behaviour_class: str
@@ -132,9 +130,9 @@ class Crowding:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One answer of one student to one task. ``answer`` is None when no answer could be read from ``text``.
+    """One student's attempt at one task. ``answer`` is None when no answer could be read from ``text``.
 
-    ``thought`` is the text between the think marks ("" when the student answered directly).
+    ``thought`` is the text between the think marks ("" if there is none).
     """
 
     task_id: str
@@ -154,15 +152,15 @@ class Outcome:
 
 
 BASE_SLOT = -1
-"""The slot of the bare base: a request to it is answered without any adapter."""
+"""The slot of the bare base: a request to it is sampled without an adapter."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """Ask the sampler for ``num_samples`` continuations of one prompt by one member (its ``slot``, or ``BASE_SLOT``).
+    """A request for ``num_samples`` continuations of one prompt by one member (its ``slot``, or ``BASE_SLOT``).
 
-    ``rng_seed`` fixes the samples of this request whatever else is in the batch. ``temperature`` is a factor on the
-    sampler's own. A sample ends, finished, with the ``stop_count``-th ``stop_token`` in it (0: no such stop).
+    ``rng_seed`` determines the samples, whatever else is in the batch. ``temperature`` multiplies the sampler's own. A
+    sample ends, as finished, with its ``stop_count``-th ``stop_token`` (0: no such stop).
     """
 
     slot: int
@@ -178,8 +176,8 @@ class Request:
 class Completion:
     """One sampled continuation.
 
-    ``tokens`` includes the end token when ``finished``; ``logprobs`` (nats, one a token) are those of the sampling
-    policy at its temperature; ``entropy`` is the mean entropy of the next-token distribution in nats a token.
+    ``tokens`` includes the end token when ``finished``; ``logprobs`` (nats, one per token) are those of the sampling
+    policy at its temperature; ``entropy`` is the mean entropy of the next-token distribution in nats per token.
     """
 
     tokens: tuple[int, ...]
@@ -190,7 +188,7 @@ class Completion:
 
 @dataclass(frozen=True)
 class Rollout:
-    """A group for the learner: one prompt of one member with its completions and one scalar advantage for each."""
+    """A group for the learner: one prompt of one member, its completions, and an advantage for each of them."""
 
     slot: int
     prompt: tuple[int, ...]
@@ -200,9 +198,9 @@ class Rollout:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What one member is stepped with: learning rate, factor on its temperature, and number of mini-batches.
+    """Settings of one member's update: learning rate, temperature factor, and number of mini-batches.
 
-    ``supervised``: its completions are text of any origin to be learned by cross-entropy, weighted by the advantage.
+    ``supervised``: learn the completions, which may be any text, by cross-entropy weighted with the advantage.
     """
 
     learning_rate: float
@@ -213,11 +211,11 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """How far the engine that sampled is from the learner, over a member's tokens that were learned from.
+    """The difference between sampling engine and learner over a member's tokens that were learned from.
 
-    With d = log p - log q (p: the learner's probability of a token, q: that with which it was sampled): mean and
-    largest |d| in nats; ``kl``, the mean of exp(d) - 1 - d, which estimates KL(q, p) in nats a token and is never below
-    0; and the share of tokens whose weight p / q was cut at the cap.
+    With d = log p - log q (p: the learner's probability of a token, q: the sampler's): mean and largest |d| in nats;
+    ``kl``, the mean of exp(d) - 1 - d >= 0, which estimates KL(q, p) in nats per token; and the share of tokens whose
+    weight p / q was truncated.
     """
 
     mean_abs: float
@@ -228,10 +226,10 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class UpdateStats:
-    """What one update of one member did. ``grad_norm`` is before clipping; ``ok`` False: it was not finite.
+    """Statistics of one member's update. ``grad_norm`` is before clipping; ``ok`` is False if it was not finite.
 
-    ``kl`` is the mean divergence from the reference in nats a token that was run (0 without a reference). ``stepped``
-    False: there was no gradient, or it was not finite. ``mismatch``: where the samples came from another engine.
+    ``kl``: mean divergence from the reference in nats per token that was run (0 without a reference). ``stepped`` is
+    False if there was no gradient or it was not finite. ``mismatch``: None unless another engine sampled.
     """
 
     slot: int
@@ -247,7 +245,7 @@ class UpdateStats:
 
 @dataclass(frozen=True)
 class Birth:
-    """One replacement: the member that left, the child in its slot, its parents, the operator and its constants."""
+    """One replacement: the replaced member, the child in its slot, its parents, the operator and its constants."""
 
     step: int
     child: str
@@ -263,7 +261,7 @@ class Birth:
 
 @dataclass(frozen=True)
 class ShardEvent:
-    """What happened to a shard of the population: it was ``opened``, ``lost`` or ``moved``, where and why."""
+    """An event of a shard of the population: it was ``opened``, ``lost`` or ``moved``, where and why."""
 
     shard: int
     what: str

@@ -1,4 +1,4 @@
-"""The state of a run besides tensors: population, tasks, verified answers, ratings, hall of fame."""
+"""The state of a run except for tensors: population, tasks, verified answers, ratings, hall of fame."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ from redqueen.streams import Streams
 class State:
     """The state after ``step`` steps.
 
-    ``broken`` are members whose last update was not finite: the next to leave. ``scores`` are each member's payoffs in
-    its latest games, in order of time: a student's solve rate, a teacher's complement of it; ``rewards`` its mean
-    rewards of the latest steps, ``baselines`` the teachers' running ones. ``memory`` is which classes of task were
-    posed, ``hall`` the frozen past members, ``archive`` tasks of all ages, ``probes`` what students solved of the last
-    probe. ``answers`` are the verified answers that are distilled, ``distilled_step`` the latest step in which the
-    students were reset to the distilled adapter (0: none). ``anchors`` are the verified tasks of the user's
-    files, of which students get a share.
+    ``buffer``: tasks to show in prompts. ``broken``: ids of members whose last update was not finite; they are replaced
+    next. ``memory``: which classes of tasks were proposed. ``hall``: frozen past members. ``baselines``: running means
+    of the teachers' rewards. ``rewards``: each member's mean rewards of recent steps. ``archive``: tasks of all ages.
+    ``probes``: the share of the last probe that each student solved. ``answers``: verified answers to distil.
+    ``distilled_step``: the last step in which the students were reset to the distilled adapter (0: none). ``anchors``:
+    verified tasks from the user's files, of which students get a share.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -54,7 +53,7 @@ class State:
 
     @property
     def evidence(self) -> Evidence:
-        """What fitness may be read from."""
+        """The data from which fitness is computed."""
         return Evidence(self.rewards, self.probes)
 
     @property
@@ -74,20 +73,20 @@ class State:
 
     @property
     def has_new_members(self) -> bool:
-        """Whether a member was born in the latest step, or the students were distilled: they had no match yet."""
+        """Whether members without a match exist: born, or reset to the distilled adapter, in the latest step."""
         return self.step > 0 and self.step in (self.distilled_step, *(i.born_step for i in self.individuals))
 
     @property
     def players(self) -> dict[str, Individual]:
-        """Every member that may be in a match, present or past, by id."""
+        """All members that can be in a match, present or past, by id."""
         return {i.id: i for i in (*self.individuals, *self.past)}
 
     def by_id(self) -> dict[str, Individual]:
-        """Return the present members by their ids."""
+        """Return the present members by id."""
         return {i.id: i for i in self.individuals}
 
     def with_newborns(self, newborns: Sequence[Individual]) -> State:
-        """Put children into the slots of those they replace; drop records of ids outside population and hall."""
+        """Put children into the slots of the replaced members; drop records of ids outside population and hall."""
         by_slot = {child.slot: child for child in newborns}
         individuals = tuple(by_slot.get(i.slot, i) for i in self.individuals)
         living, past = {i.id for i in individuals}, {i.id for i in self.past}
@@ -103,7 +102,7 @@ class State:
 
 
 def initial_state(config: Config) -> State:
-    """Return the state before the first step: fresh founders, the domains' seeds, no games."""
+    """Return the state before the first step: fresh founders, and the domains' seed tasks in the buffer."""
     population = config.population
     newcomer = STANDARD.newcomer()
     if population.single:
@@ -112,14 +111,13 @@ def initial_state(config: Config) -> State:
         members = [Individual(f"T{i + 1}", "teacher", i, newcomer) for i in range(population.num_teachers)]
         first = population.num_teachers
         members += [Individual(f"S{i + 1}", "student", first + i, newcomer) for i in range(population.num_students)]
-    dice = Streams(config.run.rng_seed, 0).rng("genes")
-    members = [replace(member, genes=founder_genes(config.evolve.genes, dice)) for member in members]
+    rng = Streams(config.run.rng_seed, 0).rng("genes")
+    members = [replace(member, genes=founder_genes(config.evolve.genes, rng)) for member in members]
     shown = choose_format(config).shows_examples
     domains = [open_domain(name) for name in config.propose.domains if is_written(name)]
     seeds = tuple(task for domain in domains for task in (shown and domain.examples) or (domain.seed,))
-    buffer = TaskBuffer(
-        config.propose.buffer_capacity, seeds, tuple(map(task_key, seeds))
-    )  # a copy of one is not a new task
+    # With their keys as asked already, a copy of a seed is a duplicate.
+    buffer = TaskBuffer(config.propose.buffer_capacity, seeds, tuple(map(task_key, seeds)))
     memory = TaskMemory()
     hall = HallOfFame(config.num_hall_places // 2, population.num_members)
     archive = TaskArchive(config.archive_places)
@@ -134,7 +132,7 @@ def state_to_plain(state: State) -> dict[str, Any]:
 
 
 def state_from_plain(plain: dict[str, Any]) -> State:
-    """Read back what ``state_to_plain`` wrote. Raises UserError, naming the field, for another version's state."""
+    """Restore what ``state_to_plain`` returned. Raises UserError, naming the field, for another version's state."""
     try:
         return _STATE.validate_python(_without_removed(plain))
     except ValidationError as error:
@@ -145,7 +143,7 @@ def state_from_plain(plain: dict[str, Any]) -> State:
 
 
 REMOVED = {"payoff", "scores", "domain_ratings", "entropy_weight", "last_look"}
-"""Fields of the state, of members, genes and archived tasks that earlier versions wrote, and that nothing reads."""
+"""Fields of the state, of members, genes and archived tasks that earlier versions wrote and that are ignored."""
 
 
 def _without_removed(plain: Any) -> Any:

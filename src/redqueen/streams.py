@@ -1,4 +1,4 @@
-"""Named random streams: every draw of a run is a function of (seed, step, purpose), so a resumed run repeats it."""
+"""Named random streams: every draw of a run depends only on (seed, step, purpose), so a resumed run repeats it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Streams:
-    """The random streams of one step. Equal names give equal draws; nothing needs to be stored for a resume."""
+    """The random streams of one step. Equal purposes give equal draws; nothing needs to be stored for a resume."""
 
     rng_seed: int
     step: int

@@ -9,10 +9,10 @@ from typing import Protocol
 
 
 class Report(Protocol):
-    """Called between batches with the progress of a phase; it may raise, which ends the work."""
+    """Called between batches with the progress of a phase; it may raise to stop the work."""
 
     def __call__(self, done: int, total: int, tokens: int = 0) -> None:
-        """``done`` of ``total`` items (0: not known) are done, with ``tokens`` read or written so far."""
+        """``done`` of ``total`` items (0: unknown) are done, with ``tokens`` processed so far."""
 
 
 def unheard(done: int, total: int, tokens: int = 0) -> None:
@@ -20,8 +20,8 @@ def unheard(done: int, total: int, tokens: int = 0) -> None:
 
 
 class Clock:
-    """Sums wall-clock seconds by phase, for live progress: ``on_phase`` is called when one begins, and ``part`` with
-    words when a part of it begins."""
+    """Sums wall-clock seconds by phase. For live progress ``on_phase`` is called with each phase that begins, and
+    ``part`` with a description of each part of a phase."""
 
     def __init__(
         self, on_phase: Callable[[str], None] = lambda phase: None, part: Callable[[str], None] = lambda words: None
@@ -40,6 +40,6 @@ class Clock:
             self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - began
 
     def take(self) -> dict[str, float]:
-        """Return the seconds by phase since the last call and start afresh."""
+        """Return the seconds by phase since the last call and reset them."""
         seconds, self._seconds = self._seconds, {}
         return seconds

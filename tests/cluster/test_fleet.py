@@ -138,7 +138,7 @@ def test_a_shard_that_moves_takes_everything_with_it(config: Config) -> None:
     host.moving = [1]
     stats, state = play(still)
     again, tensors = play(moving)
-    assert [(e.what, e.node) for e in moving.news()][2:] == [("moved", "machine 2"), ("opened", "machine 3")]
+    assert [(e.what, e.node) for e in moving.take_events()][2:] == [("moved", "machine 2"), ("opened", "machine 3")]
     assert again == stats and all(torch.equal(tensors[name], state[name]) for name in state)
 
 

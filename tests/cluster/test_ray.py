@@ -56,15 +56,15 @@ def test_two_nodes_compute_what_one_process_computes_also_when_one_dies_or_anoth
 ) -> None:
     here = sharded_adapters(config, LocalHost(config))
     there = sharded_adapters(config, RayHost(config, nodes.address))
-    placed = {event.node for event in there.news()}
+    placed = {event.node for event in there.take_events()}
     assert len(placed) == 2, "both nodes have a shard"
     assert same(ends(there), ends(here))
     nodes.remove_node(sorted(nodes.worker_nodes, key=str)[0])
     assert same(ends(there), ends(here))
-    assert [event.what for event in there.news()] == ["lost", "opened"]
+    assert [event.what for event in there.take_events()] == ["lost", "opened"]
     nodes.add_node(num_cpus=1)
     assert same(ends(there), ends(here))
-    assert "moved" in [event.what for event in there.news()]
+    assert "moved" in [event.what for event in there.take_events()]
     there.close()
 
 
@@ -77,7 +77,7 @@ def test_a_backup_outlives_the_shard_that_keeps_it(config: Config, nodes: Cluste
         for index in indices:
             ray.kill(host.connections[index].actor)
     assert same(ends(there), ends(here))
-    events = [(event.what, event.shard) for event in there.news()]
+    events = [(event.what, event.shard) for event in there.take_events()]
     assert [shard for what, shard in events if what == "lost"] == [index for indices in killed for index in indices]
     there.close()
 
@@ -93,7 +93,7 @@ def test_a_shard_that_hangs_is_lost_when_it_makes_no_progress(config: Config, no
         assert same(ends(there), ends(here))
     finally:
         os.kill(pid, signal.SIGKILL) if Path(f"/proc/{pid}").exists() else None
-    assert [e.detail for e in there.news() if e.what == "lost"] == ["no progress for 20 s"]
+    assert [e.detail for e in there.take_events() if e.what == "lost"] == ["no progress for 20 s"]
     assert time.monotonic() - began < 120
     there.close()
 

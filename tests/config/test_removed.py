@@ -45,9 +45,9 @@ def test_the_config_of_an_earlier_run_is_read_without_its_removed_field(field: s
 
 @pytest.mark.parametrize("field", REMOVED)
 def test_an_earlier_run_goes_on_only_where_its_removed_field_had_no_effect(field: str) -> None:
-    assert parse_recorded(old(field, REMOVED[field].neutral), "config.json", to_go_on=True) == Config()
+    assert parse_recorded(old(field, REMOVED[field].neutral), "config.json", to_resume=True) == Config()
     with pytest.raises(UserError, match=rf"config\.json .*{field} = .*resume the run with the version that began it"):
-        parse_recorded(old(field, another(REMOVED[field].neutral)), "config.json", to_go_on=True)
+        parse_recorded(old(field, another(REMOVED[field].neutral)), "config.json", to_resume=True)
 
 
 def test_a_set_option_with_a_removed_field_is_refused() -> None:

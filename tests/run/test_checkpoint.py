@@ -132,7 +132,7 @@ def test_a_step_saved_again_is_there_whenever_that_is_cut(tmp_path: Path, monkey
         patch.setattr(Path, "rename", cut_at_the_second)
         save(tmp_path, 7, num_kept=1)
     assert Checkpoint.latest_valid(tmp_path) is None
-    checkpoint.put_back(tmp_path)
+    checkpoint.restore_replaced(tmp_path)
     found = Checkpoint.latest_valid(tmp_path)
     assert found is not None and found.step == 7
     save(tmp_path, 8, num_kept=1)

@@ -172,12 +172,12 @@ def test_where_no_students_are_scored_base_and_product_are_and_reports_are_writt
     report([run], None, "", "", as_json=False)
 
 
-def test_a_product_that_nothing_has_taught_is_said_to_be_the_base(
+def test_a_product_that_was_never_trained_is_reported_as_the_base(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = ["run.num_steps=1", "learn.train_students=false", "evolve.enabled=false", "population.num_students=1"]
     run = tmp_path / "run"
     code, _, said = redqueen("train", QUICK, "--run-dir", run, *(word for one in settings for word in ("--set", one)))
-    assert code == 0 and "product: S1, which nothing has taught: it answers as the base" in said
+    assert code == 0 and "product: S1, which was never trained: it answers as the base" in said
     export_member(run, "", tmp_path / "product")
     assert "S1 was never updated" in capsys.readouterr().err

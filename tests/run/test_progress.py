@@ -15,7 +15,7 @@ from rich.table import Table
 from redqueen.config import RunConfig
 from redqueen.records import Individual, Rating
 from redqueen.run import progress as progress_module
-from redqueen.run.continuation import Spent, what_is_left
+from redqueen.run.continuation import Spent, remaining_work
 from redqueen.run.progress import Activity, RunProgress, Schedule, ratings_text, shares_text
 
 METRICS = {"solve/rate": 0.4321, "propose/valid_frac": 0.925, "solve/thought_frac": 0.2}
@@ -77,15 +77,15 @@ def test_a_limit_of_tokens_or_seconds_shortens_the_time_left(clock: Hand) -> Non
     with RunProgress(Schedule(400, 2), stream, clock) as progress:
         for step, at_s in ((1, 102.0), (2, 204.0)):
             clock.at_s = at_s
-            progress.finish_step(step, METRICS, MEMBERS, what_is_left(run, step, Spent(0, at_s), False))
+            progress.finish_step(step, METRICS, MEMBERS, remaining_work(run, step, Spent(0, at_s), False))
         assert progress.left_s() == 2 * 102.0  # the limit leaves 136 s, and the step that reaches it is finished
-        progress.finish_step(3, METRICS, MEMBERS, what_is_left(run, 3, Spent(0, 340.0), True))
+        progress.finish_step(3, METRICS, MEMBERS, remaining_work(run, 3, Spent(0, 340.0), True))
         assert progress.left_s() == 204.0 / 3  # the new members' step, at the pace of three steps
-        progress.finish_step(4, METRICS, MEMBERS, what_is_left(run, 4, Spent(0, 340.0), False))
+        progress.finish_step(4, METRICS, MEMBERS, remaining_work(run, 4, Spent(0, 340.0), False))
         assert progress.left_s() == 0.0
     assert "5 min 6 s left" in stream.getvalue().splitlines()[0]
-    assert what_is_left(RunConfig(num_steps=400, max_tokens=1_000), 2, Spent(301, 9.0), False) == (5, math.inf)
-    assert what_is_left(RunConfig(num_steps=4, max_tokens=1_000), 2, Spent(301, 9.0), False) == (2, math.inf)
+    assert remaining_work(RunConfig(num_steps=400, max_tokens=1_000), 2, Spent(301, 9.0), False) == (5, math.inf)
+    assert remaining_work(RunConfig(num_steps=4, max_tokens=1_000), 2, Spent(301, 9.0), False) == (2, math.inf)
 
 
 def test_evaluations_to_come_are_part_of_the_time_left(clock: Hand) -> None:
@@ -193,7 +193,7 @@ def test_the_parts_of_a_phase_have_names(clock: Hand) -> None:
         progress.phase(3, "evaluate")
         progress.part("the students")
         progress(5, 10)
-        progress.beat()
+        progress.print_status()
     assert stream.getvalue() == "step 3/3  evaluating the students  5/10 (50 %)\n"
 
 
@@ -206,7 +206,7 @@ def test_plain_lines_have_the_time_left_of_the_run_until_it_is_exceeded(clock: H
         progress(1, 100)
         for moment in (75.0, 300.0):
             clock.at_s = moment
-            progress.beat()
+            progress.print_status()
     step, early, late = stream.getvalue().splitlines()
     assert step.endswith("60.0 s  3 min 0 s left")
     assert early == "step 2/4  solving  1/100 (1 %)  2 min 45 s left in all"
@@ -218,12 +218,12 @@ def test_phases_before_step_1_are_shown(clock: Hand) -> None:
     progress = RunProgress(Schedule(7), stream, clock)
     for phase, words in (("load", "loading the base"), ("propose", "proposing"), ("checkpoint", "saving")):
         progress.phase(0, phase)
-        progress.beat()
+        progress.print_status()
         assert stream.getvalue().splitlines()[-1] == words
     progress.phase(0, "evaluate")
     clock.at_s = 4.0
     progress(3, 12)
-    progress.beat()
+    progress.print_status()
     assert stream.getvalue().splitlines()[-1] == "evaluating  3/12 (25 %)  12 s left"
 
 
@@ -323,7 +323,7 @@ def test_before_step_1_the_parts_have_names_and_no_number_of_a_step(clock: Hand)
             if part:
                 progress.part(part)
             progress(3, 12)
-            progress.beat()
+            progress.print_status()
     assert stream.getvalue().splitlines() == [
         "loading the base  3/12 (25 %)",
         "growing the seed buffer  3/12 (25 %)",

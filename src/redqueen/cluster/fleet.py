@@ -109,7 +109,7 @@ class Fleet:
         self._rebalance()
         return sorted((one for part in answers.values() for one in part), key=lambda one: one.slot)
 
-    def news(self) -> list[ShardEvent]:
+    def take_events(self) -> list[ShardEvent]:
         """Return what happened to the shards since the last call."""
         events, self.events = self.events, []
         return events

@@ -155,7 +155,7 @@ def sharded_adapters(config: Config, host: Host) -> Adapters:
         sampler=sampler,
         learner=fleet,
         close=fleet.close,
-        news=fleet.news,
+        take_events=fleet.take_events,
         shard_verifier=ShardedVerifier(fleet) if config.cluster.verify == "shard" else None,
     )
 

@@ -243,14 +243,14 @@ def parse_config(data: dict[str, Any], source: str) -> Config:
         raise UserError(f"{source}: {'; '.join(faults)}") from None
 
 
-def parse_recorded(data: dict[str, Any], source: str, to_go_on: bool = False) -> Config:
+def parse_recorded(data: dict[str, Any], source: str, to_resume: bool = False) -> Config:
     """Validate the config that an earlier run recorded, without the fields that were removed since.
 
-    ``to_go_on``: the run is to be resumed. Raises UserError as ``parse_config`` does, and when a removed field had an
+    ``to_resume``: the run is to be resumed. Raises UserError as ``parse_config`` does, and when a removed field had an
     effect on a run that is resumed.
     """
     kept, effects = without_removed(data) if isinstance(data, dict) else (data, [])
-    if to_go_on and effects:
+    if to_resume and effects:
         raise UserError(
             f"{source} sets what this version of redqueen no longer has, {'; '.join(effects)}: resume the run with the "
             "version that began it, or begin a new run"

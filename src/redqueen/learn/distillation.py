@@ -83,9 +83,9 @@ def fine_tune(
     slot: int,
     config: DistillConfig,
     streams: Streams,
-    tell: Callable[[str], None] = lambda words: None,
+    on_progress: Callable[[str], None] = lambda words: None,
 ) -> Distilled:
-    """Reset ``slot`` to a founder and fine-tune it on ``examples``; ``tell`` is called before each update.
+    """Reset ``slot`` to a founder and fine-tune it on ``examples``; ``on_progress`` is called before each update.
 
     The previous adapter in the slot and its optimiser state are lost. A call that was interrupted can be repeated.
     """
@@ -97,7 +97,7 @@ def fine_tune(
         order, total = rng.permutation(len(rollouts)), 0.0
         for batch in range(num_batches):
             update = epoch * num_batches + batch
-            tell(f"update {update + 1:,} of {num_updates:,}")
+            on_progress(f"update {update + 1:,} of {num_updates:,}")
             tuning = Tuning(rate_at(update, num_updates, config), supervised=True)
             drawn = [rollouts[i] for i in order[batch * config.batch_size : (batch + 1) * config.batch_size]]
             [stats] = learner.update(drawn, {slot: tuning})

@@ -1,11 +1,11 @@
-"""Checkpoints: tensors as safetensors, everything else as JSON, written whole or not at all, checked when read.
+"""Checkpoints: tensors as safetensors, everything else as JSON, written atomically, checked when read.
 
 A checkpoint is a folder ``step-000120`` with ``tensors.safetensors``, ``state.json`` and ``manifest.json``; the
 manifest holds the schema version, the step, and size and SHA-256 of the other two. It is written under a hidden name,
 flushed to the disk and then renamed, so a folder with a checkpoint's name is complete unless the disk damaged it later.
 
-A checkpoint names the weights of the embedded base, which change with the package under one name, and is refused on
-others. Other bases are not named: reading tens of gigabytes for every checkpoint would cost too much.
+With the embedded base, whose weights may change with the package, a checkpoint stores their hash and is refused on
+other weights. Other bases are not hashed: reading tens of gigabytes for every checkpoint would cost too much.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from redqueen.learn.torch_learner import FACTORS
 from redqueen.state import State, state_from_plain
 
 MILESTONE_STEPS = 100
-"""Checkpoints of its multiples are kept for good, so that members of earlier times can be exported (ours)."""
+"""Checkpoints of its multiples are never deleted, so that earlier members can be exported (ours)."""
 
 SCHEMA_VERSION = 2
 """Stored in the manifest; raised by one when the meaning of a checkpoint changes."""
 
 MAX_TENSORS_BYTES, MAX_STATE_BYTES = 256 << 30, 4 << 30
-"""Largest files of a checkpoint that are read."""
+"""Largest sizes of tensor and state files that are read."""
 
 TENSORS, STATE, MANIFEST = "tensors.safetensors", "state.json", "manifest.json"
 NAME = re.compile(r"step-(\d{6,})")
-ASIDE = ".writing-"
-"""Prefix of what is not finished (or about to be deleted); left over only by a process that was killed."""
+TEMPORARY = ".writing-"
+"""Prefix of folders that are unfinished or about to be deleted; only a killed process leaves one behind."""
 REPLACED = "-replaced"
 
 
@@ -55,15 +55,14 @@ class DamagedCheckpoint(Exception):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What was saved after ``step``, and what a resume restores: named tensors (on the CPU) and a plain state.
+    """The data saved after ``step``, from which a run resumes: named tensors (on the CPU) and a plain state.
 
     The tensors are all members' factors, optimiser moments and step counts. The state is ``redqueen.state.State``
-    (members with ratings, task buffer, archive and memory, anchors, hall of fame, latest rewards,
-    baselines, broken members, probes, verified answers, step of the last distillation) and the tracker's id. The
-    journal is cut back to ``step`` (``Journal.truncate_after``). No random state is stored: every draw comes from a
-    stream named by seed, step and purpose.
+    (members with ratings, task buffer, archive and memory, anchors, hall of fame, latest rewards, baselines, broken
+    members, probes, verified answers, step of the last distillation) and the tracker's id. No random state is stored:
+    every draw comes from a stream named by seed, step and purpose. A resume truncates the journal to ``step``.
 
-    ``skipped`` has one sentence for each newer checkpoint that was damaged and therefore passed over.
+    ``skipped`` has one sentence for each newer checkpoint that was skipped because it is damaged.
     """
 
     step: int
@@ -75,27 +74,26 @@ class Checkpoint:
     def save(
         folder: Path, step: int, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any], num_kept: int = 3
     ) -> Path:
-        """Write the checkpoint of ``step`` into ``folder``, delete all but the ``num_kept`` newest, return its path.
+        """Write the checkpoint of ``step`` into ``folder`` and return its path.
 
-        Those whose step is a multiple of ``MILESTONE_STEPS`` stay as well.
-
-        ``state`` is plain, as ``state_to_plain`` returns it; floats come back exactly. Raises UserError when it cannot
-        be written; what was there before is then untouched.
+        All older ones are deleted except the ``num_kept`` newest and those at multiples of ``MILESTONE_STEPS``.
+        ``state`` is plain, as ``state_to_plain`` returns it; floats are restored exactly. Raises UserError when the
+        checkpoint cannot be written; earlier checkpoints are then unchanged.
         """
         folder = Path(folder)
-        final, aside = folder / _name(step), folder / f"{ASIDE}{step:06d}"
+        final, temporary = folder / _name(step), folder / f"{TEMPORARY}{step:06d}"
         with _naming_the_folder(folder):
             folder.mkdir(parents=True, exist_ok=True)
             _delete_leftovers(folder)
-            aside.mkdir()
+            temporary.mkdir()
             try:
-                _write_files(aside, step, tensors, state)
+                _write_files(temporary, step, tensors, state)
             except BaseException:
-                shutil.rmtree(aside, ignore_errors=True)
+                shutil.rmtree(temporary, ignore_errors=True)
                 raise
-            if final.exists():  # a damaged one that is reached again, or one whose step has been evaluated since
-                final.rename(folder / f"{ASIDE}{step:06d}{REPLACED}")
-            aside.rename(final)
+            if final.exists():  # it was damaged and its step ran again, or its step was evaluated later
+                final.rename(folder / f"{TEMPORARY}{step:06d}{REPLACED}")
+            temporary.rename(final)
             flush_to_disk(folder)
             _delete_leftovers(folder)
             for old, path in list_checkpoints(folder)[:-num_kept]:
@@ -165,25 +163,22 @@ class Checkpoint:
 
 
 def list_checkpoints(folder: Path) -> list[tuple[int, Path]]:
-    """Return the checkpoints in ``folder`` as (step, path), oldest first, without looking into them."""
+    """Return the checkpoints in ``folder`` as (step, path), oldest first, without reading them."""
     named = ((NAME.fullmatch(path.name), path) for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
     return sorted((int(match[1]), path) for match, path in named if match is not None)
 
 
-def put_back(folder: Path) -> None:
-    """Give a checkpoint its name again that a killed process had taken away to put its like there.
-
-    There may be no such folder yet.
-    """
+def restore_replaced(folder: Path) -> None:
+    """Rename a checkpoint back if a process was killed while it replaced it; ``folder`` need not exist."""
     with _naming_the_folder(folder):
-        for path in folder.glob(f"{ASIDE}*{REPLACED}"):
-            step = path.name.removeprefix(ASIDE).removesuffix(REPLACED)
+        for path in folder.glob(f"{TEMPORARY}*{REPLACED}"):
+            step = path.name.removeprefix(TEMPORARY).removesuffix(REPLACED)
             if step.isdecimal() and not os.path.lexists(folder / _name(int(step))):
                 path.rename(folder / _name(int(step)))
 
 
 def remove_after(folder: Path, step: int) -> None:
-    """Delete the checkpoints of later steps (damaged ones passed over on resume): they will be reached again."""
+    """Delete the checkpoints of later steps (damaged ones skipped on resume); those steps will run again."""
     with _naming_the_folder(folder):
         for at, path in list_checkpoints(folder):
             if at > step:
@@ -194,28 +189,28 @@ def _name(step: int) -> str:
     return f"step-{step:06d}"
 
 
-def _write_files(aside: Path, step: int, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:
-    # Written from where they lie, for a copy of all members may be more than memory holds; of a tensor that is there
-    # twice the second is copied, since the format has no names for one memory.
+def _write_files(temporary: Path, step: int, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:
+    # Tensors are written without a copy, which might not fit into memory. Only a second tensor at the same address is
+    # copied, since the format refuses tensors that share memory.
     owned: dict[str, torch.Tensor] = {}
     starts: set[int] = set()
     for name, tensor in tensors.items():
         here = tensor.detach().cpu().contiguous()
         owned[name] = here.clone() if here.data_ptr() in starts else here
         starts.add(here.data_ptr())
-    save_file(owned, aside / TENSORS)
-    (aside / TENSORS).chmod(aside.stat().st_mode & 0o666)  # safetensors lets nobody else read its files
-    (aside / STATE).write_text(json.dumps(state), encoding="utf-8")
-    files = {name: _fingerprint(aside / name) for name in (TENSORS, STATE)}
+    save_file(owned, temporary / TENSORS)
+    (temporary / TENSORS).chmod(temporary.stat().st_mode & 0o666)  # safetensors makes it readable by its owner only
+    (temporary / STATE).write_text(json.dumps(state), encoding="utf-8")
+    files = {name: _fingerprint(temporary / name) for name in (TENSORS, STATE)}
     manifest = {"schema_version": SCHEMA_VERSION, "step": step, "files": files}
-    (aside / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    (temporary / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     for name in (TENSORS, STATE, MANIFEST):
-        flush_to_disk(aside / name)
-    flush_to_disk(aside)
+        flush_to_disk(temporary / name)
+    flush_to_disk(temporary)
 
 
 def _fingerprint(path: Path, expected: object = None) -> dict[str, int | str]:
-    """Return size and digest; the size alone when that differs from what is expected (a digest takes its time)."""
+    """Return size and digest; only the size if it differs from the expected one, since a digest is slow."""
     with open_plain(path, MAX_TENSORS_BYTES) as file:
         num_bytes = os.fstat(file.fileno()).st_size
         if isinstance(expected, dict) and expected.get("num_bytes") != num_bytes:
@@ -232,21 +227,21 @@ def _read_json(path: Path) -> dict[str, Any]:
     except UserError as error:
         raise DamagedCheckpoint(str(error)) from None
     except (ValueError, RecursionError):
-        raise DamagedCheckpoint(f"{path.name} is no JSON") from None
+        raise DamagedCheckpoint(f"{path.name} is not valid JSON") from None
     if not isinstance(value, dict):
         raise DamagedCheckpoint(f"{path.name} is not a JSON object")
     return value
 
 
 def _delete(path: Path) -> None:
-    """Delete a checkpoint so that no half of it can ever be taken for a whole: first rename, then remove."""
-    doomed = path.with_name(f"{ASIDE}{path.name}-deleted")
+    """Delete a checkpoint: first rename it, so that a half-deleted one can never be read as complete."""
+    doomed = path.with_name(f"{TEMPORARY}{path.name}-deleted")
     path.rename(doomed)
     shutil.rmtree(doomed)
 
 
 def _delete_leftovers(folder: Path) -> None:
-    for path in folder.glob(f"{ASIDE}*"):
+    for path in folder.glob(f"{TEMPORARY}*"):
         if path.is_symlink() or not path.is_dir():
             path.unlink()
         else:
@@ -254,7 +249,7 @@ def _delete_leftovers(folder: Path) -> None:
 
 
 def _naming_the_folder(folder: Path) -> AbstractContextManager[None]:
-    """Turn errors about disk and permission into one sentence that names the folder and the remedy."""
+    """Turn errors about disk and permissions into a UserError that names the folder and the remedy."""
     remedy = (
         "make it a writable folder on a disk with free space, then resume the run; earlier checkpoints are untouched"
     )
@@ -262,7 +257,7 @@ def _naming_the_folder(folder: Path) -> AbstractContextManager[None]:
 
 
 def open_checkpoint(folder: Path, config: Config) -> tuple[Checkpoint, State] | None:
-    """Return the newest usable checkpoint in ``folder`` with its state; None: there is none.
+    """Return the newest usable checkpoint in ``folder`` with its state, or None if there is none.
 
     Raises UserError when it does not belong to the config, to this version of redqueen or to its embedded base.
     """
@@ -284,13 +279,13 @@ def open_checkpoint(folder: Path, config: Config) -> tuple[Checkpoint, State] | 
 
 @contextmanager
 def naming_the_checkpoint(checkpoint: Checkpoint, folder: Path) -> Iterator[None]:
-    """Raise UserError, with the remedies, for what a checkpoint lacks or holds that does not fit."""
+    """Turn errors about missing or unexpected content of a checkpoint into a UserError with the remedies."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         raise UserError(
             f"The checkpoint of step {checkpoint.step} in {folder} was written by another version of redqueen, or is "
-            f"damaged (it lacks or does not know {error}): resume with the version that wrote it (the table `run` "
+            f"damaged (missing or unexpected: {error}): resume with the version that wrote it (the table `run` "
             "names it), or restore it from a copy."
         ) from None
 
@@ -308,6 +303,6 @@ def refuse_other_base(checkpoint: Checkpoint, base: str, folder: Path) -> None:
     """Raise UserError when the run in ``folder`` was trained on an embedded base that this package does not have."""
     if base == EMBEDDED and checkpoint.state.get(BASE) != weights_sha256(embedded_folder()):
         raise UserError(
-            f"{folder} was trained on another embedded base than this version of redqueen has, and its adapters mean "
-            "nothing on this one: use the version that trained it; report and dashboard still read the run"
+            f"{folder} was trained on another embedded base than this version of redqueen has, and its adapters do not "
+            "work on this one: use the version that trained it; report and dashboard still read the run"
         )

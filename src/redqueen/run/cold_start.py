@@ -1,8 +1,8 @@
 """Before step 1: check that prompts fit, grow the seed buffer, and check the cold start.
 
-A base of which no proposal is valid, or that solves nothing, gives every member the same reward, and a run of days says
-so only at its end. So the base writes a few proposals of each kind in the chosen format at the chosen temperature, and
-attempts the valid ones. Where too little comes of it, other temperatures and formats are tried, and the best is named.
+If no proposal of a base is valid, or it solves nothing, all members get the same reward and nothing is learned. The
+cold-start check finds this out before a long run: the base writes a few proposals of each kind in the chosen format and
+temperature, and attempts the valid ones. If too few are valid, other temperatures and formats are tried.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ if TYPE_CHECKING:
 
 
 def check_prompts(config: Config, tokenizer: PreTrainedTokenizerBase, limits: TextLimits) -> None:
-    """Write the shortest prompt of each sort and the suite's, and raise UserError when one cannot be asked.
+    """Raise UserError when a proposing prompt without references, or a prompt of the held-out suite, is too long.
 
-    Later prompts show references as far as there is room, so a run that passes this check can always make proposals.
+    Later prompts show references only as far as they fit, so a run that passes this check can always make proposals.
     """
-    form, base = choose_format(config), config.model.base
+    prompt_format, base = choose_format(config), config.model.base
     for name in num_proposals(config.propose):
         seed = domain_of(name).seed
         given = seed if kinds()[name].needs_given else None
-        asked = _num_tokens(form, tokenizer, base, form.propose(name, (), given))
+        asked = _num_tokens(prompt_format, tokenizer, base, prompt_format.propose(name, (), given))
         if asked > limits.propose_prompt_tokens:
             raise _no_room(f"the prompt for a task of the kind {name}", asked, limits.propose_prompt_tokens, "propose")
-    lengths = (_num_tokens(form, tokenizer, base, form.solve(item.task)) for item in items_of(config))
+    lengths = (_num_tokens(prompt_format, tokenizer, base, prompt_format.solve(item.task)) for item in items_of(config))
     longest = max(lengths, default=0)
     room = limits.max_positions - limits.solve_new_tokens
     if longest > room:
         raise _no_room("the longest question of the held-out suite", longest, room, "solve")
 
 
-def _num_tokens(form: PromptFormat, tokenizer: PreTrainedTokenizerBase, base: str, prompt: str) -> int:
+def _num_tokens(prompt_format: PromptFormat, tokenizer: PreTrainedTokenizerBase, base: str, prompt: str) -> int:
     try:
-        return len(form.encode(tokenizer, prompt))
+        return len(prompt_format.encode(tokenizer, prompt))
     except UserError:
         raise
     except Exception as error:  # a tokenizer is the model's, and may fail in any way
@@ -96,7 +96,7 @@ def founders_of(config: Config) -> list[Adapter]:
 
 
 def place_founders(engine: Engine) -> None:
-    """Load the adapters of ``population.founders`` into the slots of the members, in turn; without them do nothing.
+    """Load the adapters of ``population.founders``, if any, into the members' slots, repeating them in order.
 
     Raises UserError when one cannot be read, does not fit or was trained on another base.
     """
@@ -106,11 +106,11 @@ def place_founders(engine: Engine) -> None:
         engine.store.load(slot, founder)
 
 
-def add_own_tasks(state: State, engine: Engine, say: Callable[[str], None]) -> State:
-    """Return the state with the valid tasks of the user's files in the buffer, and as anchors where files have a share.
+def add_own_tasks(state: State, engine: Engine, report: Callable[[str], None]) -> State:
+    """Return the state with the valid tasks of the user's files in the buffer, and as anchors if files have a share.
 
-    What a file says of a truth must be what checking computes. Raises UserError for a row that is not a task, and when
-    no task of the files is valid.
+    Outputs that a file states must be those that checking computes. Raises UserError for a row that is not a task, and
+    when no task of the files is valid.
     """
     config = engine.config
     if not config.propose.files:
@@ -129,7 +129,7 @@ def add_own_tasks(state: State, engine: Engine, say: Callable[[str], None]) -> S
     valid = [task for task in judged if isinstance(task, Task)]
     reasons = Counter(one.reason for one in judged if isinstance(one, Rejection))
     refused = "".join(f", {number} {reason}" for reason, number in reasons.most_common())
-    say(f"{', '.join(config.propose.files)}: {len(valid)} of {len(tasks)} tasks are valid{refused}")
+    report(f"{', '.join(config.propose.files)}: {len(valid)} of {len(tasks)} tasks are valid{refused}")
     if not valid:
         raise UserError(f"propose.domains: no task of {', '.join(config.propose.files)} is valid: correct the file")
     asked = {kind.name for name in config.propose.domains for kind in open_domain(name).kinds}
@@ -147,11 +147,10 @@ def own_tasks(config: Config) -> list[Task]:
 
 
 def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejection]]:
-    """Return the state with valid tasks of the first teacher, which has learned nothing, behind the seeds (AZR's idea;
-    ours: how many), of the kinds that need no task of others.
+    """Let the untrained first teacher propose tasks, and return the state with the valid ones in the buffer.
 
-    Nothing is trained on them; they are what the first proposals are shown. Their author is ``seed``. What the policy
-    refused is returned too, for the journal.
+    They are references for the first proposals; no member is trained on them; their author is ``seed``. Kinds about a
+    given task are left out. Refusals by the policy are returned too, for the journal. Source: AZR (number: ours).
     """
     config = engine.config.propose
     asked = [kind for name in config.domains for kind in open_domain(name).kinds if not kind.needs_given]
@@ -160,13 +159,13 @@ def grow_seed_buffer(state: State, engine: Engine) -> tuple[State, list[Rejectio
         return state, []
     founder = replace(state.teachers[0], id=SEED_AUTHOR)
     wanted = dict.fromkeys(names, config.num_seed_proposals)
-    proposals, judged = _written(founder, (), wanted, state, engine, engine.proposer)
+    proposals, judged = _propose_and_check(founder, (), wanted, state, engine, engine.proposer)
     judged = reject_held_out([p.candidate for p in proposals], judged)
     refused = [v for v in judged if isinstance(v, Rejection) and v.reason == REASON]
     return replace(state, buffer=state.buffer.add(v for v in judged if isinstance(v, Task))), refused
 
 
-def _written(
+def _propose_and_check(
     author: Individual,
     students: tuple[str, ...],
     wanted: dict[str, int],
@@ -174,9 +173,9 @@ def _written(
     engine: Engine,
     sampler: Sampler,
 ) -> tuple[list[Proposal], list[Task | Rejection]]:
-    """Return what an author proposes to ``students``, as many of each kind as are wanted, and what comes of each."""
+    """Let ``author`` propose ``wanted`` tasks of each kind to ``students``; return the proposals and their verdicts."""
     config, limits = engine.config.propose, engine.limits
-    # without shares of domains: each kind is asked as often as ``wanted`` says
+    # Shares of domains are left out: they would change the numbers in ``wanted``.
     asked = {"domains": tuple(config.domains), "num_of_each_kind": 0, "num_proposals": wanted}
     proposals = propose(
         [author],
@@ -196,20 +195,20 @@ def _written(
 
 
 LEAST_FRAC = 0.1
-"""Below this share of valid proposals, or of right attempts, a kind is warned of (ours)."""
+"""A smaller share of valid proposals, or of right attempts, causes a warning (ours)."""
 FEWEST_TELLING = 20
-"""Fewer proposals or attempts do not show that a base is unfit: 0 of 20 mean a share below 15 % (95 % bound 3 / n)."""
+"""Fewer proposals or attempts are too small a sample: 0 of 20 mean a share below 15 % (95 % bound 3 / n)."""
 MOST_TASKS = 8
-"""Tasks of a kind that are attempted (ours)."""
+"""Maximum number of tasks of a kind that are attempted (ours)."""
 TEMPERATURES = (0.6, 0.8, 1.0)
-"""What is tried when too little is valid (ours)."""
+"""Temperatures that are tried when too few proposals are valid (ours)."""
 CHECKER = "check"
 LONGER = "raise propose.max_new_tokens; a proposal gets at most half of the positions of model.base"
 
 
 @dataclass(frozen=True)
 class KindCheck:
-    """What the base made of one kind: proposals written, valid and cut off at the limit; attempts and right ones."""
+    """The base's results on one kind: proposals written, valid and cut off at the limit; attempts and right ones."""
 
     kind: str
     num_proposals: int
@@ -224,30 +223,29 @@ class KindCheck:
         return self.num_valid / self.num_proposals if self.num_proposals else 0.0
 
     def line(self) -> str:
-        """Say it in one sentence."""
+        """Return the results as one sentence."""
         solved = f"{self.num_right} of {self.num_attempts} attempts right" if self.num_attempts else "nothing to solve"
         solved += " (too few to tell)" if 0 < self.num_attempts < FEWEST_TELLING and not self.num_right else ""
         cut = f" ({self.num_cut_off} cut off)" if self.num_cut_off else ""
         return f"cold start, {self.kind}: {self.num_valid} of {self.num_proposals} proposals valid{cut}, {solved}"
 
 
-def check_cold_start(state: State, engine: Engine, say: Callable[[str], None]) -> list[KindCheck]:
-    """Measure the base on each kind of the run and say what came of it, with advice where it is too little.
+def check_cold_start(state: State, engine: Engine, report: Callable[[str], None]) -> list[KindCheck]:
+    """Measure the base on each kind of the run; report the results, and advice if too few proposals are valid.
 
-    Draws from streams of its own and leaves state and engine as they are. Nothing is asked when the config has
-    ``propose.num_check_proposals = 0``.
+    It uses its own random streams and changes neither state nor engine. ``propose.num_check_proposals = 0`` skips it.
     """
     config = engine.config
     if not config.propose.num_check_proposals:
         return []
-    say("cold-start check: a few proposals and attempts of each kind")
+    report("cold-start check: a few proposals and attempts of each kind")
     found = _measure(state, engine, engine.proposer, engine.solver)
     for one in found:
-        say(one.line())
+        report(one.line())
     for warning in _warnings(found, engine):
-        say(f"warning: {warning}")
+        report(f"warning: {warning}")
     if any(one.valid_frac < LEAST_FRAC for one in found):
-        say(_advice(state, engine, found, say))
+        report(_advice(state, engine, found, report))
     return found
 
 
@@ -268,15 +266,15 @@ def _warnings(found: Sequence[KindCheck], engine: Engine) -> list[str]:
     return lines
 
 
-def _advice(state: State, engine: Engine, found: Sequence[KindCheck], say: Callable[[str], None]) -> str:
+def _advice(state: State, engine: Engine, found: Sequence[KindCheck], report: Callable[[str], None]) -> str:
     """Try other temperatures and formats; return the sentence that names the best."""
     config = engine.config
-    now = next(name for name, frame in FRAMES.items() if frame == engine.prompt_format.frame)
-    chosen = config.propose_temperature, now
-    say("trying other temperatures and prompt formats")
+    current = next(name for name, frame in FRAMES.items() if frame == engine.prompt_format.frame)
+    chosen = config.propose_temperature, current
+    report("trying other temperatures and prompt formats")
     asked = list(num_proposals(config.propose))
     shared = [name for name, one in FRAMES.items() if all(one.name in kinds()[kind].words for kind in asked)]
-    names = [now, *(name for name in shared if name != now and FRAMES[name].name != "compact")]
+    names = [current, *(name for name in shared if name != current and FRAMES[name].name != "compact")]
     best, setting = sum(one.num_valid for one in found), chosen
     for name in names:
         for temperature in TEMPERATURES:
@@ -287,16 +285,16 @@ def _advice(state: State, engine: Engine, found: Sequence[KindCheck], say: Calla
             sampler = engine.sampler(temperature, limits.propose_new_tokens, stops)
             try:
                 num_valid = sum(one.num_valid for one in _measure(state, tried, sampler, None))
-            except UserError as error:  # of a format that was not asked for: its prompts may be too long for the base
-                say(f"cold start, {name} cannot be asked of this base: {error}")
+            except UserError as error:  # the prompts of another format may be too long for the base
+                report(f"cold start, {name} cannot be asked of this base: {error}")
                 break
-            say(f"cold start, {name} at temperature {temperature}: {num_valid} proposals valid")
+            report(f"cold start, {name} at temperature {temperature}: {num_valid} proposals valid")
             if num_valid > best:
                 best, setting = num_valid, (temperature, name)
             if not num_valid:
                 break  # a higher temperature is not worth the minutes
     if setting == chosen:
-        return f"no setting tried did better: take a larger base, or let texts be longer: {LONGER}"
+        return f"no setting tried did better: take a larger base, or allow longer texts: {LONGER}"
     temperature, name = setting
     return (
         f"{best} proposals are valid with model.prompt_format = {name} and temperature {temperature} (set "
@@ -305,11 +303,11 @@ def _advice(state: State, engine: Engine, found: Sequence[KindCheck], say: Calla
 
 
 def _measure(state: State, engine: Engine, proposer: Sampler, solver: Sampler | None) -> list[KindCheck]:
-    """Have the bare base propose and, with a ``solver``, attempt."""
+    """Let the bare base propose and, with a ``solver``, attempt the valid tasks; return the results by kind."""
     config = engine.config.propose
     wanted = dict.fromkeys(num_proposals(config), config.num_check_proposals)
     base = Individual(CHECKER, "both", BASE_SLOT, state.teachers[0].rating)
-    proposals, judged = _written(base, (CHECKER,), wanted, state, engine, proposer)
+    proposals, judged = _propose_and_check(base, (CHECKER,), wanted, state, engine, proposer)
     right = _attempt(judged, base, engine, solver) if solver is not None else {}
     return [
         KindCheck(
@@ -327,7 +325,7 @@ def _measure(state: State, engine: Engine, proposer: Sampler, solver: Sampler | 
 def _attempt(
     judged: Sequence[Task | Rejection], base: Individual, engine: Engine, solver: Sampler
 ) -> dict[str, list[bool]]:
-    """Return which attempts at the first tasks of each kind were right."""
+    """Attempt the first ``MOST_TASKS`` tasks of each kind; return for each kind which attempts were right."""
     tasks: list[Task] = []
     for verdict in judged:
         if isinstance(verdict, Task) and sum(t.kind == verdict.kind for t in tasks) < MOST_TASKS:

@@ -61,8 +61,8 @@ def is_over(run: RunConfig, step: int, spent: Spent, has_new_members: bool) -> b
 
 
 def has_ended(journal: Journal, run: RunConfig) -> bool:
-    """Return whether the run in ``journal`` is over. A product is distilled in a step that ends a run, students in
-    others."""
+    """Return whether the run in ``journal`` is over. Students that were distilled in its last step count as new; the
+    distillation of the product, in the step that ends a run, does not."""
     last = read.last_step(journal)
     if last is None:
         return False
@@ -71,12 +71,12 @@ def has_ended(journal: Journal, run: RunConfig) -> bool:
         "value > 0 AND NOT EXISTS (SELECT 1 FROM metric WHERE step = ? AND name LIKE ?)",
         (last, last, last, f"{CHOSEN}%"),
     )
-    limited = run.max_tokens or run.max_seconds  # what was spent is a sum over all attempts
+    limited = run.max_tokens or run.max_seconds  # otherwise skip the slow sum over all attempts
     return is_over(run, last, spent_so_far(journal) if limited else NOTHING_SPENT, bool(new))
 
 
-def what_is_left(run: RunConfig, step: int, spent: Spent, has_new_members: bool) -> tuple[int, float]:
-    """Return how many steps a run has left after ``step``, and the seconds that its limit leaves them (inf: no limit).
+def remaining_work(run: RunConfig, step: int, spent: Spent, has_new_members: bool) -> tuple[int, float]:
+    """Return the steps that a run has left after ``step``, and the seconds left under its limit (inf: no limit).
 
     A limit of tokens is turned into steps by the mean cost of a step so far.
     """
@@ -93,7 +93,7 @@ def is_nothing_valid(journal: Journal) -> bool:
     return not journal.tuples("SELECT 1 FROM task LIMIT 1")
 
 
-def is_end_owed(journal: Journal, config: Config, step: int) -> bool:
+def lacks_final_scores(journal: Journal, config: Config, step: int) -> bool:
     """Return whether the journal lacks the product or the scores of a run that is over after ``step`` (from 1).
 
     This happens when a stopped run is shortened to end at its last step.
@@ -113,14 +113,14 @@ CHANGEABLE = (*(f"run.{field}" for field in LENGTHS), "sampler.urls", "sampler.a
 
 
 def lengthened(config: Config, overrides: Sequence[str]) -> Config:
-    """Return a run's config with overrides such as ``run.num_steps=400``. Raises UserError unless CHANGEABLE."""
+    """Return a run's config with overrides such as ``run.num_steps=400``; only CHANGEABLE fields are allowed."""
     asked: dict[str, Any] = {}
     for override in overrides:
         apply_override(asked, override)
         name = override.partition("=")[0].strip()
         if name not in CHANGEABLE:
             raise UserError(
-                f"--set {override}: a resumed run keeps its config, only {', '.join(CHANGEABLE)} may change; start a "
+                f"--set {override}: a resumed run keeps its config; only {', '.join(CHANGEABLE)} may change; start a "
                 "new run to change anything else"
             )
     data = config.model_dump(mode="json")
@@ -130,7 +130,7 @@ def lengthened(config: Config, overrides: Sequence[str]) -> Config:
 
 
 def write_lengths(folder: Path, config: Config, step: int, has_new_members: bool) -> None:
-    """Write the config with a new length of a run whose newest checkpoint is of ``step``.
+    """Write the config, with the run's new length, of a run whose newest checkpoint is of ``step``.
 
     Raises UserError when ``step`` is after the new end, or is the new end and has new members.
     """
@@ -146,8 +146,8 @@ def write_lengths(folder: Path, config: Config, step: int, has_new_members: bool
 def record_lengths(journal: Journal, config: Config, step: int) -> None:
     """Store in the journal, at ``step``, every length that differs between the config and the run's record.
 
-    Each becomes a metric of that step (``run/num_steps``), and the record gets the new config. Done at every resume,
-    also after a process died between writing the config and this.
+    Each becomes a metric of that step (``run/num_steps``), and the record gets the new config. Every resume calls this,
+    since a process may have been killed between ``write_lengths`` and this call.
     """
     recorded = read.run_record(journal).config
     before, now = dict(recorded.get("run", {})), config.run.model_dump(mode="json")  # type: ignore[call-overload]
@@ -157,7 +157,7 @@ def record_lengths(journal: Journal, config: Config, step: int) -> None:
 
 
 def keep_lengths(journal: Journal, step: int) -> None:
-    """Move what ``record_lengths`` stored at later steps to ``step``, before the journal is cut back to it."""
+    """Move the metrics that ``record_lengths`` stored at later steps to ``step``, before the journal is truncated."""
     rows = journal.tuples("SELECT name, value FROM metric WHERE step > ? AND name LIKE 'run/%' ORDER BY step", (step,))
     names = [f"run/{name}" for name in LENGTHS]
     if later := {name: value for name, value in rows if name in names and value is not None}:
@@ -192,7 +192,7 @@ def rate_change(before: Config, after: Config, step: int) -> str:
 def how_to_go_on(folder: Path, config: Config, step: int, spent: Spent) -> str:
     """Return the command that extends a run that is over after ``step``, and its effect on the learning rate.
 
-    The command doubles what ended the run: its number of steps, or what it has ``spent`` of a limit.
+    The command doubles the number of steps, or the tokens or seconds ``spent`` if their limit ended the run.
     """
     run = config.run
     twice: dict[str, float] = {}

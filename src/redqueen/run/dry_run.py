@@ -1,4 +1,4 @@
-"""Print what a run would do, without loading a model, and refuse what a run refuses before its first step."""
+"""The plan of a run, made without loading a model, and the checks that a run makes before its first step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def plan_text(fitted: Fitted) -> str:
 
 
 def refuse_what_cannot_start(config: Config) -> None:
-    """Raise UserError for what a run would refuse before step 1, as far as its base is at hand."""
+    """Raise UserError for whatever would stop a run before step 1, as far as the base is on this machine."""
     from redqueen.domains.prompt_format import choose_format
     from redqueen.propose.filters import load_content_filter
 
@@ -59,12 +59,12 @@ def _resolved(config: Config) -> list[str]:
 
 
 def _work(config: Config) -> list[str]:
-    """Say how much a step asks for, at most."""
+    """Return lines on the number of generations and on the maximum work of a step."""
     propose, solve, population = config.propose, config.solve, config.population
     proposals, attempts = texts_of_a_step(config)
     each = proposals // population.num_teachers
     tokens = proposals * propose.max_new_tokens + attempts * solve.max_new_tokens
-    evolves = config.evolve.enabled and not population.single  # of one member none is replaced while it is sound
+    evolves = config.evolve.enabled and not population.single  # a single member is replaced only when it is broken
     births = (config.run.num_steps - 1) // config.evolve.every_steps if evolves else 0
     return [
         f"# {config.population.arm}: {counted(config.run.num_steps, 'step')}, {counted(births, 'generation')}",
@@ -75,7 +75,7 @@ def _work(config: Config) -> list[str]:
 
 
 def _servers(config: Config) -> list[str]:
-    """Say how the servers that sample are started, if there are any."""
+    """Return lines on how to start the sampling servers, if the run uses any."""
     if config.sampler.kind != "vllm":
         return []
     from redqueen.remote.server import serve_command  # imports torch
@@ -90,7 +90,7 @@ def _servers(config: Config) -> list[str]:
 
 
 def memory_lines(config: Config) -> list[str]:
-    """Say what adapters and base need and what is free here, when the base's shape can be read without a download."""
+    """Return lines on the memory that is needed and free, if the base's shape can be read without a download."""
     shape = base_shape(config.model.base)
     if shape is None:
         return [f"# memory: unknown until {config.model.base} is fetched, when the run starts"]

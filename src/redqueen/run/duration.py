@@ -1,4 +1,4 @@
-"""How long a run will take, from sampling, judging and learning a few texts; adapters and state stay as they are."""
+"""The expected duration of a run, measured on a few texts; adapters and state are restored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from redqueen.state import State, initial_state
 from redqueen.streams import Streams
 
 NUM_ROWS = 64
-"""Proposals that are sampled with what follows from them, at least, and held-out tasks that are answered, at most."""
+"""Least number of proposals in the measured part of a step, and most held-out tasks that are answered."""
 
 
 def measured_duration(config: Config, load: LoadAdapters | None) -> str:
@@ -33,7 +33,8 @@ def measured_duration(config: Config, load: LoadAdapters | None) -> str:
 
 
 class Expected(NamedTuple):
-    """How long a run will take as a sentence; seconds of one student's evaluation, and of what follows the last."""
+    """How long a run will take as a sentence; seconds of one student's evaluation, and of the work after the last
+    step."""
 
     text: str
     evaluation_s: float
@@ -41,8 +42,8 @@ class Expected(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """Seconds and tokens of a step, valid and solved tasks, each for one of its proposals; seconds of a held-out answer
-    and of an answer that is distilled."""
+    """Seconds, tokens, valid tasks and solved tasks of a step, each per proposal; seconds per held-out answer and per
+    distilled answer."""
 
     step_s: float
     step_tokens: float
@@ -52,23 +53,23 @@ class Pace(NamedTuple):
     distill_s: float
 
 
-def say_duration(progress: RunProgress, state: State, engine: Engine, spent: Spent = NOTHING_SPENT) -> None:
-    """Say how long the run will take, and let its progress count evaluations and the end."""
+def report_duration(progress: RunProgress, state: State, engine: Engine, spent: Spent = NOTHING_SPENT) -> None:
+    """Print how long the run will take, and give ``progress`` the expected seconds of evaluations and of the end."""
     text, progress.evaluation_s, progress.end_s = expected_duration(state, engine, spent)
     progress.say(text)
 
 
 def expected_duration(state: State, engine: Engine, spent: Spent = NOTHING_SPENT) -> Expected:
-    """Return how long the run will take from ``state`` on, which has cost ``spent``.
+    """Return how long the run will take from ``state`` on; it has cost ``spent`` so far.
 
-    A student's moments are lost: a run that goes on loads them again.
+    The measurement loses the optimiser moments of some members: a resumed run must load them again afterwards.
     """
     num_new = 0 if state.step else Examiner.of(engine).num_new
     return expected_at(_measured_pace(state, engine), engine.config, state, spent, num_new)
 
 
 def expected_at(pace: Pace, config: Config, state: State, spent: Spent, num_new: int) -> Expected:
-    """Return how long the run will take at a pace, where base and control are evaluated ``num_new`` times."""
+    """Return how long the run will take at ``pace``, including ``num_new`` evaluations of base and control."""
     proposals, _ = texts_of_a_step(config)
     step_s, step_tokens = proposals * pace.step_s, proposals * pace.step_tokens
     every, distill_s = config.distill.every_steps, proposals * pace.num_solved * NUM_EPOCHS * pace.distill_s
@@ -107,7 +108,7 @@ def expected_steps(
 ) -> int:
     """Return after how many steps a run ends, by their number or by a limit of tokens or seconds.
 
-    ``done`` of them have cost ``spent``. A step takes ``step_s`` seconds and ``step_tokens`` tokens. After every
+    The first ``done`` steps have cost ``spent``. A step takes ``step_s`` seconds and ``step_tokens`` tokens. Every
     ``every`` steps (0: never) there is a distillation, which takes ``distill_s`` seconds for each step before it.
     """
     tokens_before = spent.tokens
@@ -144,7 +145,7 @@ def _measured_pace(state: State, engine: Engine) -> Pace:
 def _part_of_a_step(
     state: State, engine: Engine, streams: Streams
 ) -> tuple[float, list[Completion], list[GradedAttempts]]:
-    """Run a step with at least ``NUM_ROWS`` proposals: as many teachers as write them, and their students' attempts.
+    """Run a step with only as many teachers as write ``NUM_ROWS`` proposals, and with their students' attempts.
 
     Returns its seconds, the proposals and the attempts. Adapters are restored.
     """

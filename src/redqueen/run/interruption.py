@@ -20,14 +20,14 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 NOTICE = b"\nstopping after the current phase; `redqueen resume` continues; press Ctrl-C again to stop at once\n"
 
 BEFORE_LEARNING = frozenset({"match", "propose", "verify", "solve", "learn"})
-"""Phases at whose beginning the step has not changed any adapter yet, so that the step can be dropped."""
+"""Phases before which the step has not changed any adapter, so that it can still be dropped."""
 
 CUT = (BEFORE_LEARNING - {"match", "learn"}) | {"evaluate", "product"}
-"""Phases that can be cut between batches: in the others an adapter changes, or they are over at once."""
+"""Phases that can be interrupted between batches; the others change an adapter or take almost no time."""
 
 
 class Stopped(Exception):
-    """A phase was cut because a stop was requested; adapters and state are as they were before the phase."""
+    """A phase was interrupted by a request to stop; adapters and state are as they were before the phase."""
 
 
 @dataclass
@@ -37,23 +37,23 @@ class StopRequest:
     asked: bool = False
 
     def enter(self, phase: str) -> None:
-        """Raise Stopped when a stop was requested and a step that is about to enter ``phase`` can be dropped."""
+        """Raise Stopped when a stop was requested and a step that is about to begin ``phase`` can be dropped."""
         if self.asked and phase in BEFORE_LEARNING:
             raise Stopped
 
     def between_batches(self, phase: str) -> None:
-        """Raise Stopped when a stop was requested and ``phase`` can be cut in the middle."""
+        """Raise Stopped when a stop was requested and ``phase`` can be interrupted."""
         if self.asked and phase in CUT:
             raise Stopped
 
 
-_playing: list[StopRequest] = []
+_stop_requests: list[StopRequest] = []
 """The stop requests of the runs in this process."""
 
 
 def ask_to_stop() -> None:
-    """Ask the runs in this process to stop, as the first Ctrl-C does."""
-    for request in _playing:
+    """Request the runs in this process to stop, as the first Ctrl-C does."""
+    for request in _stop_requests:
         request.asked = True
 
 
@@ -61,11 +61,11 @@ def ask_to_stop() -> None:
 def catching_signals() -> Iterator[StopRequest]:
     """Record the first SIGINT or SIGTERM as a request to stop; the second raises KeyboardInterrupt at once.
 
-    Outside the main thread no signal can be caught, and only ``ask_to_stop`` makes the request.
+    Outside the main thread no signal can be caught, and only ``ask_to_stop`` can request a stop.
     """
     request = StopRequest()
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def request_stop(number: int, frame: FrameType | None) -> None:
         if request.asked:
             raise KeyboardInterrupt
         request.asked = True
@@ -73,12 +73,12 @@ def catching_signals() -> Iterator[StopRequest]:
             os.write(2, NOTICE)
 
     in_main = threading.current_thread() is threading.main_thread()
-    _playing.append(request)
-    before = {number: signal.signal(number, note) for number in SIGNALS if in_main}
+    _stop_requests.append(request)
+    before = {number: signal.signal(number, request_stop) for number in SIGNALS if in_main}
     try:
         yield request
     finally:
-        _playing.remove(request)
+        _stop_requests.remove(request)
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -95,7 +95,7 @@ class Reporter:
     _step: int = 0
 
     def enter(self, step: int, phase: str) -> None:
-        """A phase begins. Raises Stopped when a stop was asked for and the step can be dropped."""
+        """Begin a phase. Raises Stopped when a stop was requested and the step can be dropped."""
         self._phase, self._step = phase, step
         self.stop_request.enter(phase)
         self.progress.phase(step, phase)
@@ -103,14 +103,14 @@ class Reporter:
             self.status.phase(step, phase)
 
     def part(self, words: str) -> None:
-        """A part of the phase begins, such as "the students": its items are counted from 0. May raise Stopped too."""
+        """Begin a part of the phase, such as "the students"; its items are counted from 0. May raise Stopped."""
         self.progress.part(words)
         if self.status is not None and not self._step:
             self.status.phase(0, words)
         self.stop_request.between_batches(self._phase)
 
     def __call__(self, done: int, total: int, tokens: int = 0) -> None:
-        """So much of the phase is done. Raises Stopped when a stop was asked for and the phase can be cut here."""
+        """Show the progress of the phase. Raises Stopped when a stop was requested and the phase can be interrupted."""
         self.progress(done, total, tokens)
         if self.status is not None:
             self.status.count(done, total)

@@ -1,4 +1,4 @@
-"""A run from its first step to its last: start it, resume it, evaluate and checkpoint along the way."""
+"""The life of a run: start or resume it, run its steps, evaluate and save checkpoints."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from redqueen.evaluate.fitness_suite import Score
 from redqueen.journal import CandidateRecord, Journal, RunRecord
 from redqueen.journal.schema import BASE, CONTROL, EvaluationRecord
 from redqueen.learn.distillation import Distilled
-from redqueen.loop import play_step
+from redqueen.loop import run_step
 from redqueen.run.checkpoint import (
     MILESTONE_STEPS,
     Checkpoint,
     named_base,
     naming_the_checkpoint,
     open_checkpoint,
-    put_back,
     remove_after,
+    restore_replaced,
 )
 from redqueen.run.cold_start import (
     add_own_tasks,
@@ -43,20 +43,20 @@ from redqueen.run.cold_start import (
 )
 from redqueen.run.continuation import (
     Spent,
-    is_end_owed,
     is_limit_spent,
     is_nothing_valid,
     is_over,
     keep_lengths,
+    lacks_final_scores,
     lengthened,
     rate_change,
     record_lengths,
     refuse_older,
+    remaining_work,
     spent_so_far,
-    what_is_left,
     write_lengths,
 )
-from redqueen.run.duration import say_duration
+from redqueen.run.duration import report_duration
 from redqueen.run.interruption import Reporter, Stopped, catching_signals
 from redqueen.run.product import choose_product, distill_product, probe_tasks
 from redqueen.run.progress import RunProgress, Schedule
@@ -83,7 +83,7 @@ NUM_CHECKPOINTS_KEPT = 2
 
 @dataclass
 class Session:
-    """What one process holds while it works on one run directory."""
+    """The objects of a process that works on one run directory."""
 
     folder: Path
     engine: Engine
@@ -94,25 +94,25 @@ class Session:
     control_scores: list[Score] | None = None
     """Scores of the base and of the control; a resumed process computes them again."""
     evaluation_owed: bool = False
-    """Whether the evaluation of the last step was cut: it is made up for before the next step."""
+    """Whether the evaluation of the last step was interrupted; it then runs before the next step."""
     distilled: Distilled | None = None
-    """The distillation of the product, where the evaluation was cut after it: its adapter is in its slot."""
+    """The product's distillation if the evaluation was interrupted after it; the adapter is in its slot."""
 
     @property
     def progress(self) -> RunProgress:
         return self.reporter.progress
 
     def clock(self, step: int) -> Clock:
-        """Return a clock for one step; at each phase it updates the progress display and obeys a request to stop."""
+        """Return a clock for one step; at each phase it updates the display and raises Stopped if requested."""
         return Clock(partial(self.reporter.enter, step), self.reporter.part)
 
 
 def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> bool:
-    """Start a new run in ``folder``; return whether it reached its end (False: it was stopped and may be resumed).
+    """Start a new run in ``folder``; return whether it reached its end (False: it was stopped and can be resumed).
 
     ``load``: see ``open_engine``. The first Ctrl-C (or SIGTERM) stops the run between two batches with a
     checkpoint; a second one raises KeyboardInterrupt at once. Raises UserError, with nothing written, when the folder
-    exists, the engine cannot be built or the base has too few positions for its prompts.
+    exists, the engine cannot be built or the base has too few positions for the prompts.
     """
     refuse_existing(folder)
     require_tracker(config)
@@ -128,7 +128,7 @@ def start(config: Config, folder: Path, load: LoadAdapters | None = None) -> boo
             )
             if asked == "auto" and config.model.precision == "fp32":
                 reporter.progress.say("matrix products in float32: this processor does not multiply bfloat16 faster")
-            return _play_anew(folder, engine, reporter)
+            return _run_from_start(folder, engine, reporter)
 
 
 def resume(
@@ -140,13 +140,13 @@ def resume(
 ) -> bool:
     """Continue the run in ``folder`` from its newest valid checkpoint; return whether it reached its end.
 
-    A run that was killed before its first checkpoint starts over. Damaged checkpoints are skipped and named. The folder
-    is untrusted: without ``trust_hooks`` a hook that its config names is refused and not imported; without
-    ``allow_weak`` the sandbox cannot be weakened by its config; links in it are refused. ``overrides`` such as
-    ``run.num_steps=400`` let a run go on beyond its end, see ``run/continuation.py``.
+    A run that was killed before its first checkpoint starts over. Damaged checkpoints are skipped with a message. The
+    folder is untrusted: hooks that its config names are refused without ``trust_hooks``, its config can weaken the
+    sandbox only with ``allow_weak``, and links in it are refused. ``overrides`` such as ``run.num_steps=400`` extend a
+    run beyond its end, see ``run/continuation.py``.
     """
     refuse_links(folder)
-    before = load_run_config(folder, to_go_on=True)
+    before = load_run_config(folder, to_resume=True)
     asked = lengthened(before, overrides)
     config = trusted_config(asked, folder, trust_hooks, allow_weak)
     require_tracker(config)
@@ -156,14 +156,14 @@ def resume(
         open_engine(config, load or adapters_here(reporter), reporter) as engine,
     ):
         checkpoints = folder / CHECKPOINTS
-        put_back(checkpoints)
+        restore_replaced(checkpoints)
         found = open_checkpoint(checkpoints, config) if checkpoints.is_dir() else None
         if found is None:
             place_founders(engine)
             remove_journal(folder)
             if overrides:
                 write_lengths(folder, asked, 0, has_new_members=False)
-            return _play_anew(folder, engine, reporter, "there is no checkpoint yet: starting over")
+            return _run_from_start(folder, engine, reporter, "there is no checkpoint yet: starting over")
         checkpoint, state = found
         with naming_the_checkpoint(checkpoint, checkpoints):
             engine.store.load_state(checkpoint.tensors)
@@ -188,14 +188,14 @@ def resume(
                 spent = spent_so_far(journal)
                 if not _is_over(config, state, spent):
                     session.reporter.part("measuring the speed")
-                    say_duration(session.progress, state, engine, spent)
+                    report_duration(session.progress, state, engine, spent)
                     engine.store.load_state(checkpoint.tensors)
-                return _make_up(session, state) and _play(session, state)
+                return _make_up_evaluation(session, state) and _run_steps(session, state)
 
 
 @contextmanager
 def _reporting(config: Config) -> Iterator[Reporter]:
-    """Show progress, from loading the base on."""
+    """Show the progress of a run, beginning with the loading of the base."""
     schedule = Schedule(config.run.num_steps, config.evaluate.every_steps, config.num_scored_students)
     with RunProgress(schedule) as progress:
         reporter = Reporter(progress)
@@ -203,8 +203,8 @@ def _reporting(config: Config) -> Iterator[Reporter]:
         yield reporter
 
 
-def _play_anew(folder: Path, engine: Engine, reporter: Reporter, remark: str = "") -> bool:
-    """Run from the beginning in a folder with a config and no journal."""
+def _run_from_start(folder: Path, engine: Engine, reporter: Reporter, remark: str = "") -> bool:
+    """Run from step 0 in a folder that has a config and no journal."""
     with (
         Journal.create(folder / JOURNAL, _run_record(engine.config)) as journal,
         _session(folder, engine, journal, reporter) as session,
@@ -216,7 +216,7 @@ def _play_anew(folder: Path, engine: Engine, reporter: Reporter, remark: str = "
             state = _begin(session)
         except Stopped:
             return False
-        return _play(session, state)
+        return _run_steps(session, state)
 
 
 def _run_record(config: Config) -> RunRecord:
@@ -240,7 +240,7 @@ def _session(
 
 
 def _begin(session: Session) -> State:
-    """Write step 0: the founders, the base's external fitness, the seed buffer, the first checkpoint."""
+    """Write step 0: founders, seed buffer, the base's external fitness, and the first checkpoint."""
     state = initial_state(session.engine.config)
     clock = session.clock(0)
     with clock.phase("propose"):
@@ -248,7 +248,7 @@ def _begin(session: Session) -> State:
         session.reporter.part("growing the seed buffer")
         state, refused = grow_seed_buffer(state, session.engine)
         session.reporter.part("measuring the speed")
-        say_duration(session.progress, state, session.engine)
+        report_duration(session.progress, state, session.engine)
     with clock.phase("evaluate"):
         session.reporter.part("checking the base")
         check_cold_start(state, session.engine, session.progress.say)
@@ -265,21 +265,21 @@ def _begin(session: Session) -> State:
         writer.add_timings(clock.take())
     session.tracker.log(0, session.journal)
     _save(session, state)
-    _tell_news(session, 0)
+    _report_shard_events(session, 0)
     return state
 
 
-def _play(session: Session, state: State) -> bool:
-    """Run the remaining steps; each is one transaction. False when it stopped before the end."""
+def _run_steps(session: Session, state: State) -> bool:
+    """Run the remaining steps, each in one transaction of the journal. False when it stopped before the end."""
     config = session.engine.config
-    known = session.journal.query("SELECT DISTINCT behaviour, kind FROM task")
-    behaviours = {row["behaviour"]: domain_of(row["kind"]).name for row in known}
+    rows = session.journal.query("SELECT DISTINCT behaviour, kind FROM task")
+    behaviours = {row["behaviour"]: domain_of(row["kind"]).name for row in rows}
     spent = spent_so_far(session.journal)
     saved = state.step
     while not _is_over(config, state, spent):
         before, clock = state, session.clock(state.step + 1)
         try:
-            state, report = play_step(state, session.engine, clock, is_last=is_limit_spent(config.run, spent))
+            state, report = run_step(state, session.engine, clock, is_last=is_limit_spent(config.run, spent))
         except Stopped:
             break
         with session.journal.step(report.step) as writer:
@@ -294,9 +294,9 @@ def _play(session: Session, state: State) -> bool:
                 writer.add_evaluations(records)
                 writer.add_metrics(figures)
             writer.add_timings(report.seconds | clock.take())
-        to_come = what_is_left(config.run, state.step, spent, state.has_new_members)
-        session.progress.finish_step(report.step, metrics, state.individuals, to_come)
-        _tell_news(session, report.step)
+        remaining = remaining_work(config.run, state.step, spent, state.has_new_members)
+        session.progress.finish_step(report.step, metrics, state.individuals, remaining)
+        _report_shard_events(session, report.step)
         for warning in warned:
             session.progress.say(f"step {report.step}: {warning}")
         session.tracker.log(report.step, session.journal)
@@ -312,8 +312,8 @@ def _play(session: Session, state: State) -> bool:
     return _is_over(config, state, spent) and not session.evaluation_owed
 
 
-def _tell_news(session: Session, step: int) -> None:
-    for event in session.engine.news():
+def _report_shard_events(session: Session, step: int) -> None:
+    for event in session.engine.take_events():
         if event.what != "opened":
             session.progress.say(
                 f"step {step}: shard {event.shard} {event.what} ({event.node}) {event.detail}".rstrip()
@@ -327,10 +327,10 @@ def _is_over(config: Config, state: State, spent: Spent) -> bool:
 def _evaluation(
     session: Session, state: State, last: bool, clock: Clock
 ) -> tuple[list[EvaluationRecord], dict[str, float]]:
-    """Return the students' external fitness after a step; none, and it is owed, when a stop has cut it.
+    """Return records of external fitness and metrics; both are empty, and the evaluation owed, if a stop interrupts it.
 
-    After the last step the run's product is made and chosen too, which does not use those scores; its metrics come
-    second. A run that never had a valid task has no product.
+    After the last step the product is also made, chosen without the students' scores, and evaluated; the metrics are
+    its own. A run that never had a valid task has no product.
     """
     engine, part = session.engine, session.reporter.part
     examiner, product, gain = Examiner.of(engine), None, []
@@ -362,16 +362,16 @@ def _evaluation(
     records = student_records(students, scores, base, examiner.items)
     if product is None:
         return records, {}
-    untaught = any(i.id == product.name and engine.store.genotype(i.slot).is_zero for i in state.students)
-    session.progress.say(f"product: {product.name}" + ", which nothing has taught: it answers as the base" * untaught)
+    untrained = any(i.id == product.name and engine.store.genotype(i.slot).is_zero for i in state.students)
+    session.progress.say(f"product: {product.name}" + ", which was never trained: it answers as the base" * untrained)
     return records + product.records + gain, product.metrics(base) | (distilled.metrics() if distilled else {})
 
 
-def _make_up(session: Session, state: State) -> bool:
-    """Evaluate what is owed before the next step; False when it was cut again."""
+def _make_up_evaluation(session: Session, state: State) -> bool:
+    """Run the evaluation that is owed, if any, before the next step; False when it was interrupted again."""
     config, journal = session.engine.config, session.journal
     last = _is_over(config, state, spent_so_far(journal))
-    if not (session.evaluation_owed or (last and is_end_owed(journal, config, state.step))):
+    if not (session.evaluation_owed or (last and lacks_final_scores(journal, config, state.step))):
         return True
     records, figures = _evaluation(session, state, last, session.clock(state.step))
     if session.evaluation_owed:

@@ -1,9 +1,9 @@
 """The product of a run: one adapter, chosen on tasks of the run itself.
 
-After the last step the candidates attempt the same archived tasks, and the one that solves most is the product. The
-candidates are the students (of many, those with the highest ratings), their mean in delta space and, with ``run.product
-= "distilled"``, an adapter distilled from the verified answers to all other tasks. On a tie the distilled adapter is
-preferred, then the mean. No held-out suite is used, so the product's score on one is not inflated by the choice. Ours.
+After the last step the candidates attempt the same archived tasks; the one that solves most becomes the product. The
+candidates are the students (the ``NUM_CANDIDATES`` with the highest ratings), their mean in delta space and, with
+``run.product = "distilled"``, an adapter distilled from the verified answers to all other tasks. A tie is won by the
+distilled adapter, then by the mean. No held-out suite is used, so the choice does not inflate a held-out score. Ours.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from redqueen.state import State
 from redqueen.streams import Streams
 
 NUM_CANDIDATES = 32
-"""Ours: five hundred students would take as long as many steps."""
+"""Maximum number of students among the candidates. Ours: five hundred would take as long as many steps."""
 
 
 @dataclass(frozen=True)
@@ -40,23 +40,23 @@ class Product:
 
     @property
     def records(self) -> list[EvaluationRecord]:
-        """What the journal keeps of its external fitness."""
+        """The journal's records of its external fitness."""
         return member_records(PRODUCT, self.scores)
 
     def metrics(self, base: Sequence[Score]) -> dict[str, float]:
-        """Return what the journal keeps of the choice, which ``journal/schema.py`` lists; ``base``: its scores."""
+        """Return the metrics of the choice, which ``journal/schema.py`` lists; ``base``: the base's scores."""
         greedy = [one.item_means for one in (*self.scores, *base) if one.mode == "greedy"]
-        gained = [number for number, of_item in enumerate(zip(*greedy, strict=True)) if of_item == (1.0, 0.0)]
+        gained = [number for number, means in enumerate(zip(*greedy, strict=True)) if means == (1.0, 0.0)]
         shares = {f"{SHARE}{name}": share for name, share in self.shares.items()}
         return shares | {f"{CHOSEN}{self.name}": 1.0} | ({EXAMPLE: float(gained[0])} if gained else {})
 
 
 def probe_tasks(config: Config, state: State) -> list[Task]:
-    """Return the archived tasks that the candidates for the product answer.
+    """Return the archived tasks that the candidates for the product attempt.
 
-    Where one of them is distilled, no candidate was fine-tuned on answers to these tasks: they were posed after the
-    last distillation of the students and not solved before it. They are at most a quarter of the archive, since the
-    product's distillation leaves them out.
+    With a distilled candidate, they were proposed after the last distillation of the students and not solved before it:
+    no candidate was fine-tuned on their answers. They are at most a quarter of the archive, since the product is
+    distilled without them.
     """
     num, entries = num_probe_tasks(config, len(state.archive.entries)), state.archive.entries
     if config.slots.distilled:
@@ -68,12 +68,12 @@ def probe_tasks(config: Config, state: State) -> list[Task]:
 
 
 def num_probe_tasks(config: Config, num_archived: int) -> int:
-    """Return how many of the archived tasks the candidates answer, at most."""
+    """Return the maximum number of archived tasks that the candidates attempt."""
     return min(config.run.product_tasks, num_archived // 4 if config.slots.distilled else num_archived)
 
 
 def num_answers_to_choose(config: Config, num_archived: int) -> int:
-    """Return how many answers the candidates write: students, their mean, and the distilled adapter."""
+    """Return how many answers the candidates (students, their mean, the distilled adapter) write in all."""
     if config.run.product == "none":
         return 0
     students = min(config.population.num_students, num_candidates(config))
@@ -82,11 +82,11 @@ def num_answers_to_choose(config: Config, num_archived: int) -> int:
 
 
 def distill_product(
-    engine: Engine, state: State, held_out: Sequence[Task], tell: Callable[[str], None]
+    engine: Engine, state: State, held_out: Sequence[Task], on_progress: Callable[[str], None]
 ) -> Distilled | None:
-    """Distil the candidate for the product from all verified answers; None where the config wants none.
+    """Distil a candidate for the product from all verified answers; None if the config does not ask for one.
 
-    Answers to the tasks ``held_out`` are left out. When it is interrupted, the slot has the adapter it had before.
+    Answers to the tasks ``held_out`` are left out. If interrupted, it restores the slot's previous adapter.
     """
     slots, left_out = engine.config.slots.distilled, {task_key(task) for task in held_out}
     if not slots:
@@ -96,7 +96,7 @@ def distill_product(
     streams = Streams(config.run.rng_seed, state.step)
     examples = examples_of(answers, engine.prompt_format, engine.tokenizer)
     try:
-        return fine_tune(examples, engine.store, engine.learner, slots[0], config.distill, streams, tell)
+        return fine_tune(examples, engine.store, engine.learner, slots[0], config.distill, streams, on_progress)
     except BaseException:
         engine.store.load(slots[0], before)
         raise
@@ -110,36 +110,36 @@ def choose_product(
     tasks: Sequence[Task],
     distilled: Distilled | None = None,
 ) -> Product | None:
-    """Return the product of a run that ends with ``state``, by ``tasks``; None where the config wants none.
+    """Choose the product of a run that ends with ``state`` by ``tasks``; None if the config does not ask for one.
 
-    ``scores`` are the students' external ones. The choice does not use them; they are the product's if it is a student.
-    Without tasks the product is the mean, or the first student. ``distilled``: the result of ``distill_product``.
+    ``scores`` are the students' external scores: they are not used for the choice, but reused if the product is a
+    student. Without tasks the product is the mean, or the first student. ``distilled``: from ``distill_product``.
     """
     config = engine.config.run
     if config.product == "none":
         return None
     students = candidates(state, num_candidates(engine.config))
     prober = engine.prober(Streams(config.rng_seed, state.step))
-    taught = [distilled_member(engine.config, state)] if distilled and distilled.num_answers else []
-    result = prober.attempt(tasks, [*taught, *students])
+    distilled_members = [distilled_member(engine.config, state)] if distilled and distilled.num_answers else []
+    result = prober.attempt(tasks, [*distilled_members, *students])
     shares = result.means()
     if len(students) > 1:
-        with merged_in_place(engine, students) as stand_in:
-            shares = result.joined(prober.attempt(tasks, [stand_in])).means()
+        with merged_in_place(engine, students) as merged:
+            shares = result.joined(prober.attempt(tasks, [merged])).means()
             if config.product == "merged" or preferred(shares) == MERGED:
-                return Product(MERGED, shares, examiner.members([stand_in]))
-    chosen = next(one for one in [*students, *taught] if not shares or one.id == preferred(shares))
+                return Product(MERGED, shares, examiner.members([merged]))
+    chosen = next(one for one in [*students, *distilled_members] if not shares or one.id == preferred(shares))
     own = [score for score in scores if score.slots == (chosen.slot,)] or examiner.members([chosen])
     return Product(chosen.id, shares, own)
 
 
 def num_candidates(config: Config) -> int:
-    """Return how many students the product is chosen from, at most: those with the highest ratings."""
+    """Return the maximum number of students among the candidates."""
     return 1 if config.students_are_clones else NUM_CANDIDATES
 
 
 def preferred(shares: Mapping[str, float]) -> str:
-    """Return the candidate that solves most; on a tie the distilled adapter, then the mean, then the first one."""
+    """Return the candidate that solves most; on a tie the distilled adapter, then the mean, then the first student."""
     order = [name for name in (DISTILLED, MERGED) if name in shares]
     return max([*order, *shares], key=lambda name: shares[name], default=MERGED)
 
@@ -151,14 +151,14 @@ def distilled_member(config: Config, state: State) -> Individual:
 
 def candidates(state: State, most: int) -> list[Individual]:
     """Return the students that may become the product: at most ``most`` (0: all), those with the highest ratings."""
-    whole = [i for i in state.students if i.id not in state.broken] or list(state.students)
-    best = {i.id for i in sorted(whole, key=lambda i: -i.rating.mu)[: most or None]}
-    return [i for i in whole if i.id in best]
+    intact = [i for i in state.students if i.id not in state.broken] or list(state.students)
+    best = {i.id for i in sorted(intact, key=lambda i: -i.rating.mu)[: most or None]}
+    return [i for i in intact if i.id in best]
 
 
 @contextmanager
 def merged_in_place(engine: Engine, students: Sequence[Individual]) -> Iterator[Individual]:
-    """Put the students' mean into the first one's slot within the context; restore all adapters exactly after it."""
+    """Put the students' mean into the first student's slot within the context; then restore all adapters exactly."""
     before = {name: tensor.detach().cpu().clone() for name, tensor in engine.store.state_dict().items()}
     slot = students[0].slot
     try:

@@ -1,7 +1,7 @@
 """Live progress of runs and long commands, drawn by ``rich.progress``: phase, items done, tokens/s and time left.
 
-On a terminal a block changes in place. Everywhere else (files, pipes, CI, ``NO_COLOR``, ``TERM=dumb``) each step is one
-plain line, and every ten seconds a line says how far the present phase is.
+On a terminal a block is updated in place. Otherwise (files, pipes, CI, ``NO_COLOR``, ``TERM=dumb``) each step prints
+one plain line, and every ten seconds a line shows the progress of the current phase.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NUM_STEPS_FOR_PACE = 10
 """The time left is estimated from the mean duration of this many last steps."""
 
 LEAST_FRAC = 0.02
-"""No time left is shown before this share is done: the first completions to end are the shortest."""
+"""Below this share of items done the time left is not shown, since the shortest completions end first."""
 
 PHASE_WORDS = {
     "load": "loading the base",
@@ -59,7 +59,7 @@ def ratings_text(members: Sequence[Individual]) -> str:
 
 
 def work_text(task: Task) -> str:
-    """Return ``340/1,200 (28 %)  2,134 tokens/s  1 min 12 s left``, as far as it is known."""
+    """Return ``340/1,200 (28 %)  2,134 tokens/s  1 min 12 s left``, with the parts that are known."""
     done, total, tokens, spent_s = int(task.completed), int(task.total or 0), task.fields["tokens"], task.elapsed or 0.0
     parts = [f"{done:,}/{total:,} ({100 * done // total} %)" if total else f"{done:,} done" if done else ""]
     if tokens and spent_s >= 1:
@@ -89,8 +89,8 @@ class Activity(Progress):
         self.stream = sys.stderr if stream is None else stream
         self.in_place = self.stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self._words, self._part = words, 1
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._beat_often, name="progress", daemon=True)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._print_often, name="progress", daemon=True)
         columns = (BarColumn(bar_width=20), _WorkColumn())
         console, disable = Console(file=self.stream), not self.in_place
         super().__init__(*columns, console=console, get_time=clock, disable=disable, transient=self.transient)
@@ -102,7 +102,7 @@ class Activity(Progress):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._ended.set()
         self.stop() if self.in_place else self._thread.join()
 
     def get_renderables(self) -> Iterable[RenderableType]:
@@ -111,13 +111,13 @@ class Activity(Progress):
         yield self.make_tasks_table(self.tasks)
 
     def begin(self, words: str) -> None:
-        """Other work begins, in words such as "evaluating"."""
+        """Begin other work, described by words such as "evaluating"."""
         self._words, self._part = words, 1
         self.reset(self._id, tokens=0)
         self._task.total = None
 
     def __call__(self, done: int, total: int, tokens: int = 0) -> None:
-        """``done`` of ``total`` items; another total, or fewer done than before, is a new part of the same work."""
+        """Show ``done`` of ``total`` items. Another total, or fewer done than before, begins a new part of the work."""
         if self._task.total and (total != self._task.total or done < self._task.completed):
             self._part += 1
             self.reset(self._id)
@@ -125,11 +125,11 @@ class Activity(Progress):
 
     @property
     def words(self) -> str:
-        """What is being done."""
+        """The current work and, from the second part on, the number of the part."""
         return self._words if self._part == 1 else f"{self._words}, part {self._part}"
 
     def text(self) -> str:
-        """Return what is being done and how far it is, in one line."""
+        """Return the current work and its progress in one line."""
         return "  ".join(filter(None, (self.words, work_text(self._task))))
 
     def say(self, text: str) -> None:
@@ -138,28 +138,28 @@ class Activity(Progress):
         if self.in_place:
             self.console.print(Text(text))
         else:
-            self.stream.write(f"{text}\n")  # in one piece: the other thread may write too
+            self.stream.write(f"{text}\n")  # in one call: the other thread may write too
             self.stream.flush()
 
-    def beat(self) -> None:
-        """Print how far the work is: called every ten seconds where there is no block."""
+    def print_status(self) -> None:
+        """Print the progress in one line; called every ten seconds where there is no block."""
         self.say(self.text())
 
-    def _beat_often(self) -> None:
-        while not self._over.wait(SECONDS_BETWEEN_LINES):
-            self.beat()
+    def _print_often(self) -> None:
+        while not self._ended.wait(SECONDS_BETWEEN_LINES):
+            self.print_status()
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Number of steps, after which of them students are evaluated (0: the last alone), and how many each time."""
+    """Number of steps, steps between evaluations of students (0: only after the last), and students evaluated."""
 
     num_steps: int
     evaluate_every: int = 0
     num_students: int = 1
 
     def evaluations_after(self, step: int) -> int:
-        """Return the number of evaluations of one student after ``step``."""
+        """Return how many evaluations of single students come after ``step``."""
         if step >= self.num_steps:
             return 0
         every = self.evaluate_every
@@ -171,9 +171,9 @@ class RunProgress(Activity):
 
     transient = False
     evaluation_s = 0.0
-    """Expected seconds of the evaluation of one student, until one is known."""
+    """Seconds of the evaluation of one student: expected, later measured."""
     end_s = 0.0
-    """Expected seconds of what follows the last step: the product is distilled, chosen and evaluated."""
+    """Expected seconds after the last step, in which the product is distilled, chosen and evaluated."""
 
     def __init__(
         self, schedule: Schedule, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
@@ -186,17 +186,17 @@ class RunProgress(Activity):
         super().__init__("", stream, clock)
 
     def phase(self, step: int, phase: str) -> None:
-        """A phase begins."""
+        """Begin a phase."""
         self._end_phase()
         self._phase = phase
-        if step and phase == "match" and not self._steps_s:  # what came before does not count for the pace
+        if step and phase == "match" and not self._steps_s:  # the time before the first step does not count
             self._since, self._evaluating_s = self._clock(), 0.0
         words = PHASE_WORDS.get(phase, phase)
         self._doing = f"step {step}/{self.schedule.num_steps}  {words}" if step else ""
         self.begin(self._doing or words)
 
     def part(self, words: str) -> None:
-        """A part of the phase begins, such as "the students"; before step 1 ``words`` say all."""
+        """Begin a part of the phase, such as "the students"; before step 1 only ``words`` are shown."""
         self.begin(f"{self._doing} {words}".strip())
 
     def finish_step(
@@ -206,7 +206,7 @@ class RunProgress(Activity):
         members: Sequence[Individual],
         to_come: tuple[int, float] | None = None,
     ) -> None:
-        """A step is done: show its numbers and the time left of the run; ``to_come``: see ``what_is_left``."""
+        """Show the numbers of a finished step and the time left; ``to_come``: see ``remaining_work``."""
         self._end_phase()
         now, num_steps = self._clock(), self.schedule.num_steps
         self._steps_s.append(now - self._since - self._evaluating_s)
@@ -223,7 +223,7 @@ class RunProgress(Activity):
             self.say("  ".join(filter(None, shown)))
 
     def left_s(self) -> float | None:
-        """Return the seconds left after the last finished step, with the end of the run; None before the first."""
+        """Return the seconds left after the last finished step, including the run's end; None before the first."""
         if not self._steps_s:
             return None
         step_s = sum(self._steps_s) / len(self._steps_s)
@@ -234,7 +234,7 @@ class RunProgress(Activity):
         return step_s * steps + self.evaluation_s * schedule.evaluations_after(self._step) + self.end_s * (steps > 0)
 
     def left_in_all(self) -> str:
-        """Return the time left of the run in words; "" before the first step, and when it took longer than expected."""
+        """Return the time left of the run in words; "" before the first step, and if it takes longer than expected."""
         left_s = (self.left_s() or -math.inf) - (self._clock() - self._since)
         return f"{duration(max(0.0, left_s))} left in all" if left_s > -1 else ""
 

@@ -29,7 +29,7 @@ from redqueen.state import State
 NAN = float("nan")
 
 NUM_STEPS_WITHOUT_WARNING = 10
-"""Ours: in so few steps ratings and rates have hardly moved from where they started."""
+"""Steps without health warnings. Ours: ratings and rates have hardly moved by then."""
 
 
 def step_metrics(
@@ -60,7 +60,7 @@ def step_metrics(
 
 
 def domain_metrics(report: StepReport, behaviours: Mapping[str, str], classes: Iterable[str]) -> dict[str, float]:
-    """Return what each domain has of tasks, coverage and classes; nothing where there is one domain alone.
+    """Return each domain's coverage, classes, share of tasks and solve rate; empty if there is only one domain.
 
     ``behaviours`` maps the behaviour of every task so far to its domain; ``classes`` are all classes so far.
     """
@@ -83,7 +83,7 @@ def domain_metrics(report: StepReport, behaviours: Mapping[str, str], classes: I
 
 
 def mean(values: Iterable[float]) -> float:
-    """Return the mean, NaN of nothing."""
+    """Return the mean; NaN without values."""
     listed = list(values)
     return fmean(listed) if listed else NAN
 
@@ -106,7 +106,7 @@ def _proposal_metrics(report: StepReport) -> dict[str, float]:
 
 
 def _crowding_metrics(report: StepReport) -> dict[str, float]:
-    """What the diversity terms read, whether they are on or off."""
+    """The inputs of the diversity terms, recorded even if the terms are off."""
     found = report.crowding.values()
     return {
         "propose/novel_frac": mean(float(p.novelty > 0) for p in found),
@@ -116,7 +116,7 @@ def _crowding_metrics(report: StepReport) -> dict[str, float]:
 
 
 def _solving_metrics(report: StepReport) -> dict[str, float]:
-    answered = [a for a in report.graded if a.kept]  # of others all attempts were lost
+    answered = [a for a in report.graded if a.kept]  # without those whose attempts were all lost
     outcomes = [a.outcomes[i] for a in answered for i in a.kept]
     completions = [c for a in report.graded for c in a.completions]
     rewards = [[reward for reward in row if reward is not None] for row in report.credit.attempt_rewards]
@@ -150,7 +150,7 @@ def _learning_metrics(report: StepReport, individuals: Sequence[Individual]) -> 
 
 
 def _mismatch_metrics(report: StepReport, individuals: Sequence[Individual]) -> dict[str, float]:
-    """How far each member's samples are from its learner, where another engine wrote them."""
+    """The mismatch between sampler and learner by member, where another engine sampled."""
     names = {i.slot: i.id for i in individuals}
     metrics = {}
     for update in report.updates:
@@ -163,21 +163,20 @@ def _mismatch_metrics(report: StepReport, individuals: Sequence[Individual]) -> 
 Matrix = NDArray[np.float64]
 
 
-def check_up(
+def measure_health(
     journal: Journal,
     store: AdapterStore,
-    played: Sequence[Individual],
+    matched: Sequence[Individual],
     living: Sequence[Individual],
     step: int,
     every_steps: int,
     students_are_clones: bool = False,
 ) -> health.Health:
-    """Measure the generation that ends with ``step``, which the journal must hold already.
+    """Measure the generation that ends with ``step``, which the journal must already contain.
 
-    ``students_are_clones``: the config resets all students to one adapter, so their diversity is not measured.
-
-    A generation is the last ``every_steps`` steps. Games and behaviour are those of the members in ``played``; the
-    adapters compared are those of the ``living`` (the population now), children included.
+    A generation is the last ``every_steps`` steps. Behaviour is measured for the members ``matched`` in it, distances
+    of adapters for the ``living`` ones (the population now, children included). ``students_are_clones``: all students
+    are one adapter, so their diversity is not measured.
     """
     since = max(0, step - every_steps)
     tasks = journal.query(
@@ -193,11 +192,11 @@ def check_up(
         ),
         teachers=health.Diversity(
             _weights(store, living, "teacher"),
-            health.mean_pairwise(proposing_distances(_class_counts(journal, _ids(played, "teacher"), since, step))),
+            health.mean_pairwise(proposing_distances(_class_counts(journal, _ids(matched, "teacher"), since, step))),
         ),
         students=health.Diversity()
         if students_are_clones
-        else health.Diversity(_weights(store, living, "student"), _solving_diversity(games, _ids(played, "student"))),
+        else health.Diversity(_weights(store, living, "student"), _solving_diversity(games, _ids(matched, "student"))),
         stability=_stability(journal, step, every_steps),
     )
 
@@ -207,7 +206,7 @@ def _ids(members: Sequence[Individual], role: Role) -> list[str]:
 
 
 def _games(journal: Journal, since: int, step: int) -> list[Row]:
-    """Each pair with a match after ``since``: solve_frac (weighted by tasks) and the number of attempts."""
+    """Each pair with a match after ``since``: its solve rate (weighted by tasks) and its number of attempts."""
     return journal.query(
         "SELECT m.teacher, m.student, sum(m.solve_frac * m.num_tasks) / sum(m.num_tasks) AS solved, "
         "(SELECT count(*) FROM attempt a JOIN task t ON a.task = t.seq WHERE t.step > ?1 AND t.step <= ?2 "
@@ -265,7 +264,7 @@ def _against_the_past(journal: Journal, since: int, step: int) -> dict[str, floa
 
 
 def _weights(store: AdapterStore, living: Sequence[Individual], role: Role) -> float | None:
-    """The spread of the adapters of one role."""
+    """The weight diversity of one role; None for fewer than two members."""
     adapters = [store.genotype(member.slot) for member in living if member.role == role]
     if len(adapters) < 2:
         return None
@@ -291,11 +290,11 @@ def _stability(journal: Journal, step: int, every_steps: int) -> health.Stabilit
 
 
 def record_step(writer: StepWriter, before: State, report: StepReport, behaviours: dict[str, str]) -> dict[str, float]:
-    """Write one step's records and return its metrics. ``behaviours`` (of all tasks, and their domains) grows.
+    """Write one step's records and return its metrics.
 
-    Coverage is its number of keys: tasks with equal inputs and outputs share one, however they are written
-    (``behaviour_key`` in ``propose/buffer.py``). A task's reward stands in its row of ``candidate``. Functions below
-    write ratings and health, ``run/lifecycle.py`` evaluations and timings.
+    ``behaviours`` maps the behaviour of every task so far to its domain; this step's are added to it. Coverage is its
+    number of keys: tasks with equal inputs and outputs share one (``behaviour_key`` in ``propose/buffer.py``). A task's
+    reward is in its row of ``candidate``. ``run/lifecycle.py`` writes evaluations and timings.
     """
     credit = report.credit
     writer.add_individuals(report.newborns)
@@ -340,21 +339,21 @@ def record_step(writer: StepWriter, before: State, report: StepReport, behaviour
 
 
 def record_ratings(writer: StepWriter, state: State, engine: Engine) -> None:
-    """The single agent has no opponent and no rating."""
+    """Write ratings and fitness; the single agent has no opponent and therefore no rating."""
     rated = [i for i in state.individuals if i.role != "both"]
     fitness = internal_fitness(rated, state.evidence, state.step, engine.config.evolve)
     writer.add_ratings((i, fitness[i.id]) for i in rated)
 
 
 def record_health(
-    writer: StepWriter, journal: Journal, engine: Engine, played: Sequence[Individual], state: State
+    writer: StepWriter, journal: Journal, engine: Engine, matched: Sequence[Individual], state: State
 ) -> list[str]:
-    """Write the health of a generation at its end and return its warnings; the step's rows must be written before."""
+    """Write a generation's health at its last step and return warnings; the step's rows must be written before."""
     every = engine.config.evolve.every_steps
     if state.step % every:
         return []
     clones = engine.config.students_are_clones
-    found = check_up(journal, engine.store, played, state.individuals, state.step, every, clones)
+    found = measure_health(journal, engine.store, matched, state.individuals, state.step, every, clones)
     warned = warnings(found) if state.step > NUM_STEPS_WITHOUT_WARNING else []
     writer.add_health(found.numbers(), warned)
     return warned

@@ -1,7 +1,7 @@
 """The status file: the phase that a run is in, for readers such as the dashboard.
 
-The journal stores a step when it is finished, so the present step is only in this file, next to the journal. It is
-removed when the process ends; after a crash it remains and is ignored.
+The journal stores only finished steps; this file, next to the journal, holds the current one. It is removed when the
+process ends; after a crash it remains and is ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from redqueen.files import read_plain, write_whole
 STATUS = "status.json"
 MAX_BYTES = 4096
 BETWEEN_S = 1.0
-"""Least seconds between two writes of a count."""
+"""Minimum seconds between two writes of a count."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,12 @@ class StatusFile:
             self._path.unlink(missing_ok=True)
 
     def phase(self, step: int, phase: str) -> None:
-        """A phase begins."""
+        """Write the beginning of a phase."""
         self._status = Status(step, phase, self._clock())
         self._write()
 
     def count(self, num_done: int, num_all: int) -> None:
-        """``num_done`` of ``num_all`` items of the phase are done."""
+        """Write that ``num_done`` of ``num_all`` items of the phase are done, at most once in ``BETWEEN_S``."""
         self._status = replace(self._status, num_done=num_done, num_all=num_all)
         if self._clock() - self._written_s >= BETWEEN_S:
             self._write()
@@ -66,7 +66,7 @@ class StatusFile:
 
 
 def read_status(folder: Path) -> Status | None:
-    """Return the status, None when there is no file or it is not as a run writes it."""
+    """Return the status; None when there is no file, or not one that a run could have written."""
     try:
         status = Status(**json.loads(read_plain(folder / STATUS, MAX_BYTES)))
     except (OSError, UserError, ValueError, TypeError, RecursionError):

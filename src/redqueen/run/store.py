@@ -24,18 +24,18 @@ CHECKPOINTS = "checkpoints"
 LOCK = LOCK_NAME
 EVALUATIONS = "evaluations"
 REPORT = "report.html"
-"""Written last: a run that has it and its last step is finished."""
+"""Written last: an experiment's run that has it and its last step is finished."""
 PAGE_BYTES = 4096
-"""What SQLite makes of a journal before anything is committed to it."""
+"""Size of a journal to which nothing has been committed."""
 
 
-def load_run_config(folder: Path, to_go_on: bool = False) -> Config:
-    """Read the resolved config of a run directory, as ``parse_recorded`` does. Raises UserError when it is none."""
+def load_run_config(folder: Path, to_resume: bool = False) -> Config:
+    """Read the config of a run directory with ``parse_recorded``. Raises UserError if it is not a run directory."""
     path = folder / CONFIG
     try:
         if not os.path.isdir(folder):
             raise FileNotFoundError
-        return parse_recorded(json.loads(read_plain(path)), str(path), to_go_on)
+        return parse_recorded(json.loads(read_plain(path)), str(path), to_resume)
     except FileNotFoundError:
         raise UserError(
             f"{folder} is not a run directory (it has no {CONFIG}): give the folder that `redqueen train` made"
@@ -45,7 +45,7 @@ def load_run_config(folder: Path, to_go_on: bool = False) -> Config:
 
 
 def trusted_config(config: Config, folder: Path, trust_hooks: bool, allow_weak: bool) -> Config:
-    """Return a run folder's config with what only the user may allow as the user allowed it.
+    """Return a run folder's config; ``verify.allow_weak`` stays on only if the user gave ``allow_weak``.
 
     Raises UserError when it names a hook or a domain to import and ``trust_hooks`` is false: importing runs code.
     """
@@ -60,7 +60,7 @@ def trusted_config(config: Config, folder: Path, trust_hooks: bool, allow_weak: 
 
 
 def refuse_links(folder: Path) -> None:
-    """Raise UserError when something in a run folder that a run writes to, or deletes in, is a link elsewhere."""
+    """Raise UserError when a file or folder that a run writes to, or deletes from, is a link."""
     for name in (CHECKPOINTS, "tensorboard", "wandb", LOCK, CONFIG, REPORT, STATUS):
         if os.path.islink(folder / name):
             raise UserError(
@@ -69,7 +69,7 @@ def refuse_links(folder: Path) -> None:
 
 
 def refuse_existing(folder: Path) -> None:
-    """Raise UserError when a new run cannot have this folder, since it is there already."""
+    """Raise UserError when the folder of a new run exists already."""
     if folder.exists():
         raise UserError(
             f"{folder} exists already: choose another --run-dir, or continue it: `{command('resume', folder)}`"
@@ -77,14 +77,14 @@ def refuse_existing(folder: Path) -> None:
 
 
 def make_run_folder(folder: Path, config: Config) -> None:
-    """Make the run directory with its config in it: one does not appear without the other."""
+    """Make the run directory with its config, both or neither."""
     remedy = "choose a folder you may write to"
-    with naming_remedy(f"--run-dir {folder} cannot be made", remedy), making_folder(folder) as aside:
-        write_whole(aside / CONFIG, json.dumps(config.model_dump(mode="json"), indent=2) + "\n")
+    with naming_remedy(f"--run-dir {folder} cannot be made", remedy), making_folder(folder) as temporary:
+        write_whole(temporary / CONFIG, json.dumps(config.model_dump(mode="json"), indent=2) + "\n")
 
 
 def remove_journal(folder: Path) -> None:
-    """Remove a journal without a checkpoint, its side files first: a new journal must not inherit them.
+    """Remove the journal of a run without a checkpoint, and first its side files, which a new journal must not inherit.
 
     Raises UserError when it has a finished step: its run had a checkpoint, which was removed.
     """
@@ -100,7 +100,7 @@ def remove_journal(folder: Path) -> None:
 
 
 def _last_step(path: Path) -> int:
-    """Return the last step in a journal; 0 also where there is none, or nothing was written to it yet."""
+    """Return the last step in a journal; 0 if there is no journal, or nothing was written to it yet."""
     if not path.exists():
         return 0
     try:
@@ -113,7 +113,7 @@ def _last_step(path: Path) -> int:
 
 
 def refuse_own_file(out: Path) -> None:
-    """Raise UserError where ``out`` is a file of a run, which a report or a table must not take the place of."""
+    """Raise UserError when ``out`` is a file of a run itself, which a report or a table must not overwrite."""
     path = out.resolve()
     own = {CONFIG, JOURNAL, *(f"{JOURNAL}{ending}" for ending in SIDE_FILES), LOCK, STATUS}
     is_own = path.name in own and any((path.parent / name).is_file() for name in (JOURNAL, CONFIG))
@@ -124,10 +124,10 @@ def refuse_own_file(out: Path) -> None:
 class RunLock:
     """Exclusive write access to a run directory: ``with RunLock(run_dir): ...``.
 
-    A POSIX record lock on the file ``lock``: the system drops it when the process ends, however it ends, and (unlike
-    ``flock``) no worker process forked meanwhile keeps it alive. The file itself stays, with the id of the last writer.
-    Raises UserError when another process holds it, when the folder cannot be written to, and when ``lock`` is anything
-    but a plain file of this folder's own: its content is replaced, so a link would empty another file.
+    A POSIX record lock on the file ``lock``: the system releases it however the process ends, and (unlike ``flock``)
+    forked worker processes do not hold it. The file itself stays, with the process id of the last writer. Raises
+    UserError when another process holds the lock, when the folder cannot be written to, and when ``lock`` is not a
+    regular file of this folder: its content is replaced, so a link would overwrite another file.
     """
 
     def __init__(self, run_dir: Path):
@@ -136,7 +136,7 @@ class RunLock:
 
     def __enter__(self) -> RunLock:
         if self.path in held_here:
-            raise UserError(f"{self.path.parent} is being written by this very process; finish that run first.")
+            raise UserError(f"{self.path.parent} is being written by this process; finish that run first.")
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with _naming_the_folder(self.path.parent):
             self._descriptor = os.open(self.path, flags, 0o644)

@@ -1,10 +1,9 @@
 """Experiment trackers: a step's numbers sent to tensorboard, wandb or trackio, all optional, behind ``run.tracker``.
 
-They get metrics, ratings, evaluations (also of the product) and health, and at times a table of tasks with an attempt.
+They get metrics, ratings, evaluations (also of the product), health and, in every tenth step, a table of tasks.
 
-The journal is the record; a tracker holds a copy, for users who already work with one. Each is a package of its own
-(``pip install wandb``). The id under which a tracker knows the run is kept in the checkpoints, so that a
-resumed run continues it.
+The journal is the record; a tracker holds a copy for users who already work with one. Each is a package of its own
+(``pip install wandb``). Checkpoints store the tracker's id of the run, so that a resumed run continues it.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from redqueen.errors import UserError, how_to_install
 from redqueen.journal import Journal
 
 PACKAGES = {"tensorboard": "tensorboardX", "wandb": "wandb", "trackio": "trackio"}
-"""The package behind each value of ``run.tracker``; the extra of the same name installs it."""
+"""The package for each value of ``run.tracker``; the extra of the same name installs it."""
 
 PROJECT = "redqueen"
 
 Send = Callable[[int, dict[str, float], list[dict[str, str]]], object]
-"""Sends the numbers of one step, and rows of a table of tasks (none: no table)."""
+"""Sends the numbers of one step, and rows of a table of tasks (empty: no table)."""
 
 TABLE_EVERY, NUM_TASKS, CELL_CHARS = 10, 16, 400
 """Steps between tables, tasks in one, and characters of a cell (ours)."""
@@ -38,32 +37,32 @@ TABLE_EVERY, NUM_TASKS, CELL_CHARS = 10, 16, 400
 
 @dataclass
 class Tracker:
-    """Where metrics go; its errors do not end the run: ``say`` is told, once for each thing that fails.
+    """Sends metrics to a tracker. An error does not end the run: ``report`` gets one line for each failing operation.
 
-    ``id`` is what the tracker calls the run ("": there is none).
+    ``id`` is the tracker's id of the run ("" without a tracker).
     """
 
     name: str
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     id: str = ""
     send: Send = lambda step, numbers, tasks: None
     failed: set[str] = field(default_factory=set)
 
     def log(self, step: int, journal: Journal) -> None:
-        """Send what the journal has of a step; step 0 is before the first."""
+        """Send the journal's numbers and tasks of a step (0: before the first step)."""
         if self.name != "none":
             with self.attempt("take the numbers of a step"):
                 self.send(step, numbers_of(journal, step), tasks_of(journal, step))
 
     @contextmanager
     def attempt(self, what: str) -> Iterator[None]:
-        """Say where the enclosed call of the tracker fails."""
+        """Report an error of the enclosed call of the tracker, once for each ``what``, and continue."""
         try:
             yield
-        except (Exception, SystemExit) as error:  # its client raises whatever a server or a network leads to
+        except (Exception, SystemExit) as error:  # a client may raise anything when a server or the network fails
             if what not in self.failed:
-                why = visible("".join(format_exception_only(error)).strip(), 300)  # whose own text may raise
-                self.say(f"run.tracker {self.name} could not {what} ({why}); the journal has every metric.")
+                why = visible("".join(format_exception_only(error)).strip(), 300)  # str(error) itself may raise
+                self.report(f"run.tracker {self.name} could not {what} ({why}); the journal has every metric.")
             self.failed.add(what)
 
 
@@ -80,15 +79,14 @@ def require_tracker(config: Config) -> None:
 
 @contextmanager
 def open_tracker(
-    config: Config, folder: Path, known_id: str, after_step: int, say: Callable[[str], None]
+    config: Config, folder: Path, known_id: str, after_step: int, report: Callable[[str], None]
 ) -> Iterator[Tracker]:
-    """Open the run's tracker; ``known_id`` is the one of the checkpoint ("" for a new run), finished up to
-    ``after_step``.
+    """Open the run's tracker. ``known_id``: the checkpoint's ("" for a new run); ``after_step``: its last step.
 
-    Raises UserError when its package is not installed; ``say`` is told of every other error.
+    Raises UserError when the package is not installed; other errors go to ``report``.
     """
     require_tracker(config)
-    tracker, opened = Tracker(config.run.tracker, say, known_id), ExitStack()
+    tracker, opened = Tracker(config.run.tracker, report, known_id), ExitStack()
     with tracker.attempt("be opened"):
         tracker.id, tracker.send = opened.enter_context(_open(config, folder, known_id, after_step))
     try:
@@ -100,17 +98,17 @@ def open_tracker(
 
 @contextmanager
 def _open(config: Config, folder: Path, known_id: str, after_step: int) -> Iterator[tuple[str, Send]]:
-    """Yield the id of the tracker's run and what sends to it.
+    """Yield the tracker's id of the run and a function that sends to it.
 
-    tensorboard drops what it received after that step. wandb and trackio keep what they were sent, so a step
-    that runs again may appear twice or be ignored; its numbers are the same.
+    tensorboard drops numbers of steps after ``after_step``. wandb and trackio keep them, so a step that runs again may
+    appear twice or be ignored; its numbers are the same.
     """
-    name, told = config.run.name, without_folders(config.model_dump(mode="json"))
+    name, data = config.run.name, without_folders(config.model_dump(mode="json"))
     match config.run.tracker:
         case "tensorboard":
             from tensorboardX import SummaryWriter
 
-            # A file's name has the second it was begun in: without a suffix, a quick resume would write over the last.
+            # A log file is named by the second of its creation; without a suffix a quick resume would overwrite it.
             logs, suffix = str(folder / "tensorboard"), f".{uuid.uuid4().hex[:8]}"
             with SummaryWriter(logs, purge_step=after_step + 1, filename_suffix=suffix) as writer:
 
@@ -127,13 +125,13 @@ def _open(config: Config, folder: Path, known_id: str, after_step: int) -> Itera
             import wandb
 
             run_id = known_id or uuid.uuid4().hex[:12]
-            with wandb.init(project=PROJECT, name=name, id=run_id, resume="allow", dir=str(folder), config=told) as run:
+            with wandb.init(project=PROJECT, name=name, id=run_id, resume="allow", dir=str(folder), config=data) as run:
                 yield run_id, lambda step, numbers, tasks: run.log(numbers | _table(tasks, wandb.Table), step=step)
         case "trackio":
             import trackio
 
             run_name = known_id or f"{name}-{uuid.uuid4().hex[:8]}"
-            opened = trackio.init(project=PROJECT, name=run_name, resume="allow", config=told, embed=False)
+            opened = trackio.init(project=PROJECT, name=run_name, resume="allow", config=data, embed=False)
             try:
                 yield (
                     run_name,
@@ -150,7 +148,7 @@ def _table(tasks: list[dict[str, str]], make: Callable[..., Any]) -> dict[str, A
 
 
 def numbers_of(journal: Journal, step: int) -> dict[str, float]:
-    """Return all numbers that the journal has of a step, by name, without those that are not defined."""
+    """Return the journal's numbers of a step by name, without those that are not defined."""
     found = journal.tuples(
         "SELECT name, value FROM metric WHERE step = ? UNION ALL "
         "SELECT 'rating/' || individual, mu FROM rating WHERE step = ? UNION ALL "
@@ -164,7 +162,7 @@ def numbers_of(journal: Journal, step: int) -> dict[str, float]:
 
 
 def tasks_of(journal: Journal, step: int) -> list[dict[str, str]]:
-    """Return some tasks of a step with an attempt each, as texts that are safe to show; mostly none."""
+    """Return some tasks of a step, each with an attempt, as safe texts; empty except every ``TABLE_EVERY`` steps."""
     if step % TABLE_EVERY != 1:
         return []
     rows = journal.query(
