@@ -19,7 +19,7 @@ from redqueen.evolve.generation import Child, admit_fittest, replace_weakest
 from redqueen.evolve.probe import probe_figures, probe_students
 from redqueen.evolve.selection import internal_fitness, rank_frac
 from redqueen.learn.distillation import Distilled, examples_of, fine_tune
-from redqueen.learn.rewards import Credit, add_latest_rewards, assign_credit, earned, solve_fracs
+from redqueen.learn.rewards import Credit, add_latest_rewards, assign_credit, rewards_by_member, solve_fracs
 from redqueen.match import pair, preference, with_hall_of_fame
 from redqueen.propose import curriculum, proposing
 from redqueen.propose.filters import check_allowed, reject_duplicates, reject_held_out, reject_too_long
@@ -233,12 +233,12 @@ def learn(
     not_finite = {id_of_slot[u.slot] for u in updates if not u.ok}
 
     games = score_games(matches, verdicts, graded)
-    window = engine.config.evolve.every_steps
+    new_rewards, window = rewards_by_member(credit, proposals, graded), engine.config.evolve.every_steps
     state = replace(
         state,
         individuals=rated(state.individuals, state.past, games),
         buffer=state.buffer.add(tasks),
-        rewards=add_latest_rewards(state.rewards, id_of_slot.values(), earned(credit, proposals, graded), window),
+        rewards=add_latest_rewards(state.rewards, id_of_slot.values(), new_rewards, window),
         memory=curriculum.remember(state.memory, tasks, solved),
         archive=state.archive.add(tasks, solved, state.step),
         answers=state.answers.add(graded, streams),

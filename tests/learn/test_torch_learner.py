@@ -16,7 +16,7 @@ from redqueen.adapters.routing import ROW_TOKENS
 from redqueen.adapters.torch_sampler import TorchSampler
 from redqueen.config import LearnConfig
 from redqueen.errors import UserError
-from redqueen.learn.batches import batches_of, by_member, dealt
+from redqueen.learn.batches import batches_of, by_member, split_evenly
 from redqueen.learn.torch_learner import TorchLearner
 from redqueen.records import Completion, Request, Rollout, Tuning
 
@@ -144,7 +144,7 @@ def test_lanes_learn_the_same_every_time() -> None:
 @pytest.mark.parametrize("num_parts", [1, 2, 3, 16])
 def test_rollouts_are_dealt_out_in_their_order_and_keep_their_members_weight(num_parts: int) -> None:
     members = by_member(ROLLOUTS * 4)
-    parts = dealt(members, num_parts)
+    parts = split_evenly(members, num_parts)
     assert len(parts) == num_parts
     for member in members:
         mine = [part for some in parts for part in some if part.slot == member.slot]

@@ -1,8 +1,8 @@
 """Advantages: how much better each attempt was than expected, by one of four estimators.
 
-An estimator sees one adapter's attempts in one role of one step, as groups: the rewards of the attempts at one prompt.
-It is a pure function from arrays to arrays. Attempts that the infrastructure lost do not count and must be left out
-by the caller; a group may therefore be of any size, and a group that lost all is simply empty.
+The input of an estimator is one adapter's rewards in one role of one step, in groups: the rewards of the attempts at
+one prompt. It is a pure function from arrays to arrays. The caller must leave out attempts that the infrastructure
+lost, so groups may have any size and may be empty.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from redqueen.errors import UserError
 
 SMALLEST_STD = 1e-6
-"""Below this spread (rewards are of order 1) differences are rounding, and dividing by it would blow them up."""
+"""Below this standard deviation (rewards are of order 1) differences are rounding errors, inflated by division."""
 
 
 def whiten(groups: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
@@ -30,19 +30,19 @@ def whiten(groups: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
 
 
 def is_dead(group: NDArray[np.float64]) -> bool:
-    """Return whether a group says nothing: all its rewards are equal (all right, all wrong), or it is empty."""
+    """Return whether a group gives no signal: all its rewards are equal (all right, all wrong), or it is empty."""
     return group.size == 0 or float(group.max() - group.min()) == 0.0
 
 
 def centred(group: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return x - mean; values that are all equal give zeros, which their rounded mean would not. Empty stays empty."""
+    """Return x - mean; exactly 0 if all values are equal, in spite of rounding. An empty group stays empty."""
     return np.zeros_like(group) if is_dead(group) else group - group.mean()
 
 
 def scaled(groups: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
     """Return the values of centred ``groups`` divided by the population std of all of them, whose mean is 0.
 
-    The mean is not taken off again: what rounding has left of it would make a gradient of every group without one.
+    The mean is not subtracted again: its rounding error would give groups without a signal a gradient.
     """
     values = np.concatenate(groups) if groups else np.zeros(0)
     std = float(np.sqrt(np.mean(np.square(values)))) if values.size else 0.0
@@ -68,8 +68,8 @@ def rloo(groups: Sequence[NDArray[np.float64]], kinds: Sequence[str]) -> list[ND
 def reinforce_pp_baseline(groups: Sequence[NDArray[np.float64]], kinds: Sequence[str]) -> list[NDArray[np.float64]]:
     """Return A_ij = (r_ij - mean_i r) / std over all (r_kl - mean_k r); ``kinds`` is not used.
 
-    One standard deviation for the whole batch keeps a nearly solved prompt from outweighing an uncertain one. A group
-    of one attempt gets 0. Source: the paper; REINFORCE++ (Hu 2025).
+    One standard deviation for the whole batch prevents a nearly solved prompt from outweighing an uncertain one. A
+    group of one attempt gets 0. Source: the paper; REINFORCE++ (Hu 2025).
     """
     return scaled([centred(group) for group in groups])
 

@@ -1,7 +1,7 @@
-"""The archive of verified answers: what students are distilled from.
+"""The archive of verified answers, from which students are distilled.
 
-Of each solved task it keeps one correct answer, drawn in the step that first solved the task. A rare success so
-weighs as much as a common one.
+For each solved task it keeps one correct answer from the step in which the task was first solved, so that a rarely
+solved task has the same weight as an easy one.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from redqueen.solve import GradedAttempts
 from redqueen.streams import Streams
 
 MAX_ANSWERS = 50_000
-"""Largest number of answers kept in a run: three times what 500 steps of mathematics give. Ours."""
+"""Maximum number of answers kept in a run: three times as many as 500 steps of mathematics give. Ours."""
 
 MAX_PACKED_BYTES = 1 << 30
-"""Largest size of an archive that is unpacked from a checkpoint."""
+"""Maximum size of an archive that is unpacked from a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class AnswerArchive:
     def add(self, answered: Iterable[GradedAttempts], streams: Streams) -> AnswerArchive:
         """Return the archive with an answer to each task that was first solved in the step of ``streams``.
 
-        Which of a task's correct answers is kept depends on the seed, the step and the task alone. Beyond the capacity
-        a uniform sample of the tasks stays: those with the smallest keys, which are digests.
+        Seed, step and task determine which of the task's correct answers is kept. Beyond the capacity a uniform sample
+        of the tasks stays: those with the smallest keys, which are digests.
         """
         if not self.capacity:
             return self

@@ -1,9 +1,8 @@
-"""From rollouts to micro-batches: every prompt once for its completions, members side by side.
+"""From rollouts to micro-batches: each prompt is run once for all its completions.
 
-A few-shot prompt is mostly examples that all prompts of its kind share: those of one member are put side by side,
-and what they have in common is run once in a micro-batch.
-
-A member's groups follow each other in one stream of tokens, which is cut into short rows of one owner (``token_rows``).
+A few-shot prompt is mostly examples that all prompts of its kind share: a member's prompts are adjacent, and their
+common prefix is run once in a micro-batch. A member's groups form one stream of tokens, which is cut into short rows
+of one member each (``TokenRows``).
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from redqueen.records import Rollout
 class MemberData:
     """One member's rollouts of one step.
 
-    ``num_tokens`` counts all its completion tokens, learned from or not, ``num_run`` those of completions with an
-    advantage.
+    ``num_tokens`` counts the tokens of all its completions, ``num_run`` those of completions with an advantage other
+    than 0.
     """
 
     slot: int
@@ -35,7 +34,7 @@ class MemberData:
 
     @property
     def has_signal(self) -> bool:
-        """Whether there is anything to learn from."""
+        """Whether any completion has an advantage other than 0."""
         return self.num_run > 0
 
 
@@ -51,9 +50,9 @@ class Branch:
 
 @dataclass(frozen=True)
 class Piece:
-    """A prompt with as many of its completions as one micro-batch takes.
+    """A prompt with as many of its completions as fit into one micro-batch.
 
-    ``num_shared``: the prompt's first tokens that the member's neighbouring pieces may share; 0: none.
+    ``num_shared``: length of the prefix that the member's neighbouring pieces may share; 0: none.
     """
 
     slot: int
@@ -63,7 +62,7 @@ class Piece:
 
     @property
     def shared(self) -> tuple[int, ...]:
-        """The tokens that it may share."""
+        """The prefix that it may share."""
         return self.prompt[: self.num_shared]
 
     @property
@@ -72,7 +71,7 @@ class Piece:
         return len(self.prompt) + sum(len(b.tokens) for b in self.branches)
 
     def follows(self, other: Piece | None) -> bool:
-        """Return whether what it shares has been run for ``other``."""
+        """Return whether ``other``, the piece before, is of the same member and has the same prefix."""
         return other is not None and other.slot == self.slot and self.num_shared > 0 and other.shared == self.shared
 
 
@@ -80,9 +79,8 @@ class Piece:
 class Batch:
     """One forward and backward pass: ``tokens``, ``positions`` (rows, length); ``owners``: the slot of each row.
 
-    Flat, one entry for each of n completion tokens: the hidden state at ``source`` (rows and length as one line)
-    predicts the token id ``target`` of the member ``slot``; its ``advantages``, ``old_logprobs`` and ``weights`` (1 /
-    the member's tokens) are fp32.
+    The other tensors have one entry for each of n completion tokens: the hidden state at ``source`` (an index into the
+    flattened rows) predicts the token id ``target`` of the member ``slot``; ``weights`` are 1 / the member's tokens.
     """
 
     tokens: Tensor  # (rows, length) int64
@@ -122,9 +120,9 @@ def by_member(rollouts: Sequence[Rollout]) -> list[MemberData]:
 
 
 def mini_batches(rollouts: Sequence[Rollout], num_updates: Mapping[int, int]) -> list[list[Rollout]]:
-    """Deal each member's rollouts in turn to as many mini-batches as ``num_updates`` says for its slot.
+    """Distribute each member's rollouts over mini-batches, as many as ``num_updates`` has for its slot.
 
-    In turn, so that each mini-batch holds every kind of task.
+    They are split_evenly in turn, so that each mini-batch contains every kind of task.
     """
     parts: list[list[Rollout]] = [[] for _ in range(max(num_updates.values(), default=0))]
     seen = dict.fromkeys(num_updates, 0)
@@ -134,14 +132,14 @@ def mini_batches(rollouts: Sequence[Rollout], num_updates: Mapping[int, int]) ->
     return [part for part in parts if part]
 
 
-def dealt(members: Sequence[MemberData], num_parts: int) -> list[list[MemberData]]:
-    """Deal the members' rollouts out in ``num_parts`` parts of about equally many tokens to run, in their order.
+def split_evenly(members: Sequence[MemberData], num_parts: int) -> list[list[MemberData]]:
+    """Divide the members' rollouts, in order, into ``num_parts`` parts with about equally many tokens to run.
 
-    A member whose rollouts are parted has its ``num_tokens``, of which its loss is the mean, in each part.
+    A member that is divided keeps its total ``num_tokens``, over which its loss is the mean, in each part.
     """
     if num_parts == 1:
         return [list(members)]
-    # Tokens to run of each rollout; a rollout without an advantage is not run, its prompt neither
+    # Tokens to run of each rollout; neither prompt nor completions of a rollout without an advantage are run
     costs = [[run + len(r.prompt) if (run := _tokens_to_run(r)) else 0 for r in m.rollouts] for m in members]
     total, before = max(1, sum(sum(own) for own in costs)), 0
     parts: list[list[MemberData]] = [[] for _ in range(num_parts)]
@@ -158,10 +156,7 @@ def dealt(members: Sequence[MemberData], num_parts: int) -> list[list[MemberData
 
 
 def _tokens_to_run(rollout: Rollout) -> int:
-    """Tokens of the completions with an advantage.
-
-    An advantage that is not a number counts too: its member must be run, found broken and reported.
-    """
+    """Tokens of the completions with an advantage other than 0; NaN counts, so its member is reported as broken."""
     return sum(len(c.tokens) for a, c in zip(rollout.advantages, rollout.completions, strict=True) if a != 0.0)
 
 
@@ -170,13 +165,13 @@ def batches_of(
 ) -> Iterator[Batch]:
     """Cut the members' rollouts into micro-batches of about ``micro_batch_tokens``, one member after the other.
 
-    A prompt and one completion that are longer are run all the same. ``dtype`` is that of the model's attention.
+    A prompt with one completion may exceed this. ``dtype`` is that of the model's attention.
     """
     waiting: list[Piece] = []
     size = 0
     for member in members:
         for piece in pieces_of(member, micro_batch_tokens):
-            # Tokens that this micro-batch runs anyway, for the piece before
+            # Tokens that this micro-batch already runs for the previous piece
             known = piece.num_shared if waiting and piece.follows(waiting[-1]) else 0
             if waiting and size + piece.num_tokens - known > micro_batch_tokens:
                 yield _lay_out(waiting, pad_id, dtype)
@@ -188,14 +183,14 @@ def batches_of(
 
 
 def pieces_of(member: MemberData, most_tokens: int) -> Iterator[Piece]:
-    """Cut a member's groups where they exceed ``most_tokens``, repeating the prompt; prompts that begin alike together.
+    """Cut a member's groups into pieces of at most ``most_tokens``, repeating the prompt, by prefix.
 
     A completion with advantage 0 is left out (it still counts in the mean): its policy gradient is exactly zero, and
-    the KL penalty is weighed only on tokens that are learned from. So is one without tokens.
+    the KL penalty applies only to tokens that are learned from. Completions without tokens are left out too.
     """
     # [(indices of rollouts, shared tokens)]
-    alike = group_by_prefix([rollout.prompt for rollout in member.rollouts])
-    for rollout, shared in ((member.rollouts[i], num) for group, num in alike for i in group):
+    groups = group_by_prefix([rollout.prompt for rollout in member.rollouts])
+    for rollout, shared in ((member.rollouts[i], num) for group, num in groups for i in group):
         current: list[Branch] = []
         size = len(rollout.prompt)
         for completion, advantage in zip(rollout.completions, rollout.advantages, strict=True):
@@ -211,7 +206,7 @@ def pieces_of(member: MemberData, most_tokens: int) -> Iterator[Piece]:
 
 
 def _lay_out(pieces: Sequence[Piece], pad_id: int, dtype: torch.dtype) -> Batch:
-    """Put pieces of one member after the other in a stream, each member's stream filled up to whole rows."""
+    """Concatenate the pieces, each member's padded to whole rows, into one batch."""
     rows = TokenRows(pad_id)
     source: list[int] = []  # for each completion token, where the token before it lies
     branches: list[Branch] = []

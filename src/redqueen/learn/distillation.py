@@ -1,9 +1,9 @@
 """Distillation: a fresh adapter is fine-tuned on the verified answers of all steps.
 
-The loss is the cross-entropy on the tokens of the answer. The answers are used in random order, ``NUM_EPOCHS`` times,
-at a learning rate that rises over ``distill.warmup_updates`` and then falls linearly to zero. The adapter starts from
-the bare base each time, so errors do not accumulate. Log-probabilities are taken at the solver's temperature, as for
-the members; ``learn.kl_weight`` does not apply.
+The loss is the cross-entropy of the answer's tokens, at the solver's temperature (as for members), without KL penalty.
+The answers are used in random order, ``NUM_EPOCHS`` times, at a learning rate that rises over
+``distill.warmup_updates`` and then falls linearly to zero. Each distillation starts from the bare base, so that errors
+do not accumulate.
 Source: rejection-sampling fine-tuning (Yuan et al. 2023), restarted from the base in each round as in STaR (Zelikman et
 al. 2022) and ReST-EM (Singh et al. 2023). For the students of a population: ours.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 NUM_EPOCHS = 2
-"""Times that each answer is used. Ours: measured (experiments/RESULTS.md), with a LoRA of rank 16."""
+"""How often each answer is used. Ours: measured (experiments/RESULTS.md), with a LoRA of rank 16."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Distilled:
     nats: tuple[float, ...]
 
     def metrics(self) -> dict[str, float]:
-        """Return what the journal keeps of it."""
+        """Return the metrics for the journal."""
         found = {"distill/answers": float(self.num_answers), "distill/tokens": float(self.num_tokens)}
         return found | {"distill/first_nats": self.nats[0], "distill/last_nats": self.nats[-1]} if self.nats else found
 
@@ -57,7 +57,7 @@ class Distilled:
 def examples_of(
     answers: Iterable[VerifiedAnswer], prompt_format: PromptFormat, tokenizer: PreTrainedTokenizerBase
 ) -> list[Example]:
-    """Return the tokens of each answer, and of the prompt with which a student is asked its task.
+    """Return the tokens of each answer and of its task's solving prompt.
 
     An answer that a stop string ended contains that string; any other is followed by the end token.
     """
@@ -87,7 +87,7 @@ def fine_tune(
 ) -> Distilled:
     """Reset ``slot`` to a founder and fine-tune it on ``examples``; ``on_progress`` is called before each update.
 
-    The previous adapter in the slot and its optimiser state are lost. A call that was interrupted can be repeated.
+    The slot's previous adapter and optimiser state are lost. An interrupted call can be repeated.
     """
     store.reset(slot, streams.rng_seed)
     rng, rollouts = streams.rng("distill"), [_rollout(slot, one) for one in examples]
@@ -104,12 +104,12 @@ def fine_tune(
             total += stats.loss * stats.num_tokens
             num_taken += stats.ok
         nats.append(total / sum(len(one.answer) for one in examples))
-    store.forget(slot)  # it is not stepped again, so a checkpoint need not hold its moments
+    store.forget(slot)  # the adapter is not updated again, so checkpoints do not need its moments
     if not num_taken:
         return Distilled(0, 0, ())
     return Distilled(len(examples), sum(len(one.answer) for one in examples), tuple(nats))
 
 
 def _rollout(slot: int, example: Example) -> Rollout:
-    unknown = (0.0,) * len(example.answer)  # a supervised update does not read how likely the sampler found it
-    return Rollout(slot, example.prompt, (Completion(example.answer, unknown, 0.0, True),), (1.0,))
+    logprobs = (0.0,) * len(example.answer)  # a supervised update does not use the sampler's log-probabilities
+    return Rollout(slot, example.prompt, (Completion(example.answer, logprobs, 0.0, True),), (1.0,))

@@ -3,13 +3,13 @@
 L_t = -min(rho_t A, clip(rho_t, 1 - c, 1 + c) A), with rho_t = exp(log-prob now - log-prob when sampled). Source: PPO
 (Schulman et al. 2017); c = 0.2 from AZR.
 
-With one update a step rho is 1 throughout: the weights are those that sampled, the clip never acts, and the gradient is
-that of REINFORCE. With ``learn.updates_per_step`` mini-batches the later ones are off-policy, and the clip acts.
+With one update per step rho is always 1: the sampling weights are the current ones, the clip has no effect, and the
+gradient is that of REINFORCE. With ``learn.updates_per_step`` > 1 the later mini-batches are off-policy and clipped.
 
-Where the samples come from another engine, the policy that sampled is not quite the learner's, whatever its weights:
-other kernels round otherwise. Each token is then weighed by min(C, p / q), p its probability to the learner and q that
-with which it was sampled, as a constant. Source: truncated importance sampling (Ionides 2008), token by token as in Yao
-et al. 2025 ("Your Efficient RL Framework Secretly Brings You Off-Policy RL Training").
+If another engine sampled, its policy differs slightly from the learner's even with equal weights, since its kernels
+round differently. Each token's loss is then multiplied by min(C, p / q), as a constant, with p the token's probability
+for the learner and q for the sampler. Source: truncated importance sampling (Ionides 2008), token by token as in Yao et
+al. 2025 ("Your Efficient RL Framework Secretly Brings You Off-Policy RL Training").
 
 The KL penalty is D(p || q) = sum_v p_v (log p_v - log q_v) in nats, exact over the vocabulary. With z the logits over
 the temperature T and p = softmax(z), a drawn token has log p_t = z_t - log sum_v exp z_v, whose gradient is
@@ -29,7 +29,7 @@ from redqueen.records import Mismatch
 def clipped_surrogate(
     new_logprobs: Tensor, old_logprobs: Tensor, advantages: Tensor, clip: float
 ) -> tuple[Tensor, Tensor]:
-    """Return (loss, clipped), each (n,): the loss of each token and whether the clip holds its gradient at zero.
+    """Return (loss, clipped), each (n,): the loss of each token, and whether clipping makes its gradient zero.
 
     All inputs are (n,): log-probabilities in nats, ``clip`` > 0. With ``old_logprobs = new_logprobs.detach()`` the
     ratio is 1 and the gradient is that of REINFORCE, -A grad log-prob.
@@ -48,7 +48,7 @@ def truncated_weights(log_ratios: Tensor, cap: float) -> Tensor:
 def add_by_member(sums: Tensor, member_of: Tensor, values: Tensor) -> None:
     """Add each of ``values`` (n,) to its member's place, ``member_of`` (n,), in ``sums`` (members,).
 
-    On a GPU ``index_add_`` adds in whatever order its threads come, and the last digits of a journal vary with it.
+    On a GPU ``index_add_`` adds in a random order of threads, which would change the last digits in a journal.
     """
     if sums.device.type == "cpu":
         sums.index_add_(0, member_of, values)
@@ -65,19 +65,19 @@ def divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
 def drawn_logprobs(logits: Tensor, drawn: Tensor, temperature: float | Tensor) -> Tensor:
     """Return log-probabilities (n,) in nats of the token ids ``drawn`` (n,), of fp32 logits (n, vocabulary).
 
-    ``temperature`` > 0 is a number, or one of each row (n, 1). The gradient can be asked for once.
+    ``temperature`` > 0 is a number, or one for each row (n, 1). The gradient can be computed only once.
     """
-    return cast(Tensor, _Drawn.apply(logits, drawn[:, None], temperature))
+    return cast(Tensor, _DrawnLogprobs.apply(logits, drawn[:, None], temperature))
 
 
-class _Drawn(torch.autograd.Function):
+class _DrawnLogprobs(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, drawn: Tensor, temperature: float | Tensor) -> Tensor:
         one = not isinstance(temperature, Tensor) and temperature == 1.0
         scaled = logits if one else logits / temperature  # (n, vocabulary)
         likeliest, place = scaled.max(dim=-1, keepdim=True)  # (n, 1) each
         probabilities = torch.softmax(scaled, dim=-1)  # (n, vocabulary)
-        # Of the likeliest token p is never small, so that its logarithm is exact where that of the drawn may not be.
+        # The largest probability is never tiny, so its logarithm is accurate; that of the drawn token may not be.
         log_sum = likeliest - probabilities.gather(1, place).log()  # (n, 1)
         ctx.probabilities, ctx.drawn, ctx.temperature = probabilities, drawn, temperature
         return (scaled.gather(1, drawn) - log_sum)[:, 0]  # (n,)
@@ -99,7 +99,7 @@ class MismatchSums:
         self.largest = torch.zeros(num_members, dtype=torch.float64, device=device)
 
     def add(self, log_ratios: Tensor, member_of: Tensor) -> None:
-        """Add tokens: ``log_ratios`` (n,) in nats and the place of each one's member (n,)."""
+        """Add tokens: ``log_ratios`` (n,) in nats, and the index of each token's member (n,)."""
         d = log_ratios.double()
         size = d.abs()
         for row, values in enumerate((torch.ones_like(d), size, torch.expm1(d) - d, (d.exp() > self.cap).double())):
@@ -107,12 +107,12 @@ class MismatchSums:
         self.largest.scatter_reduce_(0, member_of, size, "amax")
 
     def merge(self, other: MismatchSums) -> None:
-        """Add the tokens that ``other`` has added up for the same members."""
+        """Add the sums of ``other`` for the same members."""
         self.sums += other.sums
         self.largest = torch.maximum(self.largest, other.largest)
 
     def of(self, member: int) -> Mismatch | None:
-        """Return a member's figures; None when nothing was added for it."""
+        """Return a member's mismatch; None when nothing was added for it."""
         num, size, divergence, truncated = self.sums[:, member].tolist()
         if num == 0:
             return None

@@ -1,9 +1,9 @@
 """Rewards, running baselines and credit: outcomes become rewards, advantages, and rollouts for the learner.
 
-The running baseline of a teacher: with m and q the running means of its rewards r of one kind and of their squares,
-a proposal's advantage is (r - m) / s, where s^2 is the mean over the kinds of the step of q - m^2, or of the step's own
-variance where that is larger. Afterwards m <- d m + (1 - d) mean(r), and q likewise; a kind that a teacher has not
-written before starts with this step's own. Source: REINFORCE with a moving baseline (Williams 1992); by kind: ours.
+The running baseline of a teacher: m and q are the running means of its rewards r of one kind and of their squares. A
+proposal's advantage is (r - m) / s, where s^2 is the mean, over the step's kinds, of the larger of q - m^2 and the
+step's own variance. Afterwards m <- d m + (1 - d) mean(r), and q likewise; a kind that is new to the teacher starts
+with the means of this step. Source: REINFORCE with a moving baseline (Williams 1992); by kind: ours.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ WRONG_REWARD = -0.5
 UNPARSABLE_REWARD = -1.0
 
 BASELINE_DECAY_FRAC = 0.9
-"""Share of a running baseline kept each step: ten steps' memory (ours)."""
+"""Decay d of the running baselines: a memory of about ten steps (ours)."""
 
 
 def teacher_reward(solve_frac: float | None, unsolved_reward: float = 0.0, certain_reward: float = 0.0) -> float:
     """Return a teacher's reward for one proposal.
 
-    ``solve_frac`` in [0, 1] is the share of the opponents' attempts that were right, less what guessing gives
-    (``beyond_chance``); None: the proposal was invalid.
-    ``unsolved_reward`` and ``certain_reward`` are paid at 0 and at 1 (the paper: 0 and 0; AZR's code: -0.5).
+    ``solve_frac`` in [0, 1] is the share of the opponents' attempts that were right, corrected for guessing
+    (``beyond_chance``); None: the proposal was invalid. ``unsolved_reward`` and ``certain_reward`` are the rewards at
+    0 and at 1 (the paper: 0 and 0; AZR's code: -0.5).
     """
     if solve_frac is None:
         return INVALID_REWARD
@@ -49,11 +49,11 @@ def teacher_reward(solve_frac: float | None, unsolved_reward: float = 0.0, certa
 
 
 def diversity_reward(reward: float, solve_frac: float, crowding: Crowding, config: LearnConfig) -> float:
-    """Return a valid task's reward under the diversity terms that the config switches on (all ours, off by default).
+    """Return a valid task's reward with the diversity terms that the config enables (all ours, off by default).
 
-    For a task solved at least once (``solve_frac`` > 0), a new class adds ``novelty_bonus``, and hardness that
-    size alone explains is not rewarded. Unsolved tasks get neither: otherwise impossible tasks would pay. A crowded
-    class always costs. Never less than for an invalid proposal.
+    If the task was solved at least once (``solve_frac`` > 0), a new class adds ``novelty_bonus``, and hardness that
+    size alone explains is subtracted. Unsolved tasks get neither: otherwise impossible tasks would be rewarded. A
+    crowded class always reduces the reward, which is never below that of an invalid proposal.
     """
     if solve_frac > 0:
         reward += config.novelty_bonus * crowding.novelty - config.size_guard_frac * crowding.size_hardness
@@ -64,15 +64,12 @@ _ILL_FORMED = frozenset({"unparsable", "invalid-input", "syntax", "forbidden", "
 
 
 def well_formed(grade: Grade) -> bool:
-    """Tell whether the answer could be tried at all: a wrong answer is well formed, an unreadable one is not.
-
-    Lost grades are neither; ask ``grade.lost`` first.
-    """
+    """Return whether the answer could be read and checked, right or wrong. Check ``grade.lost`` first."""
     return grade.verdict not in _ILL_FORMED
 
 
 def student_reward(grade: Grade, well_formed: bool) -> float:
-    """Return a student's reward for one graded attempt (never ask for a lost one)."""
+    """Return a student's reward for one graded attempt, which must not be lost."""
     if grade.correct:
         return CORRECT_REWARD
     return WRONG_REWARD if well_formed else UNPARSABLE_REWARD
@@ -108,7 +105,7 @@ class Baselines:
         return Baselines({**self.by_teacher, teacher: own})
 
     def keep_only(self, teachers: Iterable[str]) -> Baselines:
-        """Drop those of teachers that have left."""
+        """Drop the baselines of all other teachers."""
         known = set(teachers)
         return Baselines({name: kinds for name, kinds in self.by_teacher.items() if name in known})
 
@@ -119,9 +116,9 @@ class Baselines:
 
 @dataclass(frozen=True)
 class Credit:
-    """What was earned. ``proposal_rewards[i]`` and ``proposal_advantages[i]`` belong to proposal i (None: not counted);
-    ``attempt_rewards[j][a]`` and ``attempt_advantages[j][a]`` to attempt a of ``answered[j]``. ``rollouts`` feed the
-    learner; ``baselines`` are the teachers' after this step."""
+    """Rewards and advantages of a step: ``proposal_rewards[i]`` and ``proposal_advantages[i]`` of proposal i (None: not
+    counted), ``attempt_rewards[j][a]`` and ``attempt_advantages[j][a]`` of attempt a of ``answered[j]``. ``rollouts``
+    are for the learner; ``baselines`` are the teachers' after this step."""
 
     proposal_rewards: tuple[float | None, ...]
     proposal_advantages: tuple[float | None, ...]
@@ -132,7 +129,7 @@ class Credit:
 
 
 GUESS_Z = 1.645
-"""Standard errors by which a solve rate must exceed chance: a guess does so in 5 % of cases (one-sided normal test)."""
+"""Standard errors by which a solve rate must exceed chance; guessing does so in 5 % of cases (one-sided test)."""
 
 
 def beyond_chance(solve_frac: float, chance: float, num_attempts: int) -> float:
@@ -167,8 +164,8 @@ def assign_credit(
 ) -> Credit:
     """Reward every proposal and attempt and estimate advantages, per adapter and role.
 
-    ``crowding`` (by task id) are what the config's diversity terms read; without them there are none. ``baselines``
-    are the teachers' as they were before the step.
+    ``crowding`` (by task id) is the input of the config's diversity terms; without it there are none. ``baselines`` are
+    the teachers' before the step.
     """
     rewards = _proposal_rewards(judged, answered, config, crowding or {})
     proposal_advantages, baselines = _proposal_advantages(proposals, rewards, config, baselines or Baselines())
@@ -184,10 +181,10 @@ def assign_credit(
     )
 
 
-def earned(
+def rewards_by_member(
     credit: Credit, proposals: Sequence[Proposal], answered: Sequence[GradedAttempts]
 ) -> dict[str, tuple[float, ...]]:
-    """Return every reward of the step by the member that earned it; the single agent has those of both roles."""
+    """Return all rewards of the step by member id; the single agent has those of both roles."""
     found: dict[str, list[float]] = defaultdict(list)
     for proposal, reward in zip(proposals, credit.proposal_rewards, strict=True):
         if reward is not None:
@@ -198,10 +195,10 @@ def earned(
 
 
 def add_latest_rewards(
-    latest: Mapping[str, tuple[float, ...]], ids: Iterable[str], earned: Mapping[str, Sequence[float]], num_kept: int
+    latest: Mapping[str, tuple[float, ...]], ids: Iterable[str], new: Mapping[str, Sequence[float]], num_kept: int
 ) -> dict[str, tuple[float, ...]]:
-    """Return each one's mean rewards of its last ``num_kept`` steps, in order, for those in ``ids``."""
-    means = {name: (fmean(rewards),) for name, rewards in earned.items()}
+    """Return the mean rewards of the last ``num_kept`` steps, in order, of each member in ``ids``."""
+    means = {name: (fmean(rewards),) for name, rewards in new.items()}
     return {name: (*latest.get(name, ()), *means.get(name, ()))[-num_kept:] for name in ids}
 
 
@@ -218,7 +215,7 @@ def _proposal_rewards(
     rewards: list[float | None] = []
     for verdict in judged:
         if isinstance(verdict, Rejection):
-            infra = verdict.reason == "infra"  # a failure of the grader: not counted
+            infra = verdict.reason == "infra"  # the verifier failed: not counted
             rewards.append(None if infra else teacher_reward(None))
         elif verdict.id in solved:
             solve_frac = beyond_chance(solved[verdict.id], verdict.chance, num_attempts[verdict.id])
@@ -241,22 +238,22 @@ def _proposal_advantages(
             groups[proposal.candidate.teacher][proposal.candidate.kind].append(i)
     result: list[float | None] = [None] * len(proposals)
     for teacher, own in groups.items():
-        earned = {kind: np.array([rewards[i] for i in indices], dtype=np.float64) for kind, indices in own.items()}
+        by_kind = {kind: np.array([rewards[i] for i in indices], dtype=np.float64) for kind, indices in own.items()}
         if config.teacher_baseline == "running":
-            estimated = baselines.advantages(teacher, earned)
-            baselines = baselines.updated(teacher, earned, BASELINE_DECAY_FRAC)
+            estimated = baselines.advantages(teacher, by_kind)
+            baselines = baselines.updated(teacher, by_kind, BASELINE_DECAY_FRAC)
         else:
-            estimated = _within_groups(earned, config)
+            estimated = _within_groups(by_kind, config)
         for kind, indices in own.items():
             for i, value in zip(indices, estimated[kind].tolist(), strict=True):
                 result[i] = value
     return result, baselines
 
 
-def _within_groups(earned: Mapping[str, NDArray[np.float64]], config: LearnConfig) -> dict[str, NDArray[np.float64]]:
-    values = [group.tolist() for group in earned.values()]
-    estimated = advantages(config.estimator, values, list(earned))
-    return {kind: np.array(group) for kind, group in zip(earned, estimated, strict=True)}
+def _within_groups(by_kind: Mapping[str, NDArray[np.float64]], config: LearnConfig) -> dict[str, NDArray[np.float64]]:
+    values = [group.tolist() for group in by_kind.values()]
+    estimated = advantages(config.estimator, values, list(by_kind))
+    return {kind: np.array(group) for kind, group in zip(by_kind, estimated, strict=True)}
 
 
 def _attempt_rewards(answered: GradedAttempts) -> tuple[float | None, ...]:
@@ -283,7 +280,7 @@ def _attempt_advantages(
 def _proposal_rollouts(
     proposals: Sequence[Proposal], advantages: Sequence[float | None], weight: float
 ) -> list[Rollout]:
-    """Group the proposals that share a prompt, so that the learner reads it once; ``weight`` times their advantages."""
+    """Group the proposals that share a prompt, so that it is run once; advantages are multiplied by ``weight``."""
     shared: dict[tuple[int, tuple[int, ...]], list[int]] = defaultdict(list)
     for i, proposal in enumerate(proposals):
         if advantages[i] is not None:
@@ -302,7 +299,7 @@ def _proposal_rollouts(
 def _attempt_rollouts(
     answered: Sequence[GradedAttempts], advantages: Sequence[tuple[float | None, ...]]
 ) -> list[Rollout]:
-    """One rollout a task and student; groups whose advantages are all 0 teach nothing and are left out."""
+    """One rollout per task and student; groups whose advantages are all 0 have no gradient and are left out."""
     rollouts = []
     for one, row in zip(answered, advantages, strict=True):
         kept = one.kept

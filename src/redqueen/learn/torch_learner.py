@@ -1,8 +1,8 @@
 """The learner in torch: all members' rollouts in shared batches, one fused optimiser step over the stacked factors.
 
-Each member is an independent learner: its loss is the mean over *its* tokens, its gradient is clipped on its own norm,
-its moments and step count are its own, and nothing of one member enters another's update. The mean is over tokens (not
-first over each completion), so a long wrong answer weighs more than a short one; that is AZR's choice too.
+Each member is an independent learner: its loss is the mean over *its* tokens, its gradient is clipped by its own norm,
+it has its own moments and step count, and it does not influence the updates of others. The mean is over tokens (not
+first over each completion), so a long wrong answer weighs more than a short one, as in AZR.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from redqueen.adapters.memory import available_bytes, give_back_if_scarce, logit
 from redqueen.adapters.threads import run_in_threads
 from redqueen.config import LearnConfig
 from redqueen.errors import UserError
-from redqueen.learn.batches import Batch, MemberData, batches_of, by_member, dealt, mini_batches
+from redqueen.learn.batches import Batch, MemberData, batches_of, by_member, mini_batches, split_evenly
 from redqueen.learn.loss import (
     MismatchSums,
     add_by_member,
@@ -37,21 +37,21 @@ from redqueen.timing import Report, unheard
 
 DEFAULTS = LearnConfig()
 BETAS = (0.9, 0.99)
-"""AdamW's. Ours: runs of a few hundred steps want a shorter memory than 0.999."""
+"""AdamW's. Ours: runs of a few hundred steps need a shorter memory than 0.999."""
 MAX_GRAD_NORM = 1.0
 """Gradients are clipped to this norm, per member. Ours: one member's outlier does not slow the others."""
 
 
 @dataclass
 class Totals:
-    """What passes have added up for n members: ``gradients`` (n, parameters) and ``sums`` (3, n), fp32."""
+    """Sums over passes for n members: ``gradients`` (n, parameters) and ``sums`` (3, n), fp32."""
 
     gradients: Tensor
     sums: Tensor
     mismatch: MismatchSums | None
 
     def add(self, other: Totals) -> None:
-        """Add what other passes have found for the same members."""
+        """Add the totals of other passes for the same members."""
         self.gradients += other.gradients
         self.sums += other.sums
         if self.mismatch is not None and other.mismatch is not None:
@@ -59,13 +59,13 @@ class Totals:
 
 
 def _merged(stats: Sequence[UpdateStats]) -> UpdateStats:
-    """Return one record of a member's updates of a step: means, those over tokens weighed by tokens."""
+    """Return one record for a member's updates of a step: means, weighted by tokens where they are over tokens."""
     first, num_tokens = stats[0], sum(one.num_tokens for one in stats)
     if len(stats) == 1:
         return first
     shares = [one.num_tokens / max(1, num_tokens) for one in stats]
     return replace(
-        first,  # its mismatch: the weights had not moved yet
+        first,  # with its mismatch, since the weights had not changed yet
         loss=sum(share * one.loss for share, one in zip(shares, stats, strict=True)),
         grad_norm=fmean(one.grad_norm for one in stats),
         clip_frac=sum(share * one.clip_frac for share, one in zip(shares, stats, strict=True)),
@@ -77,12 +77,12 @@ def _merged(stats: Sequence[UpdateStats]) -> UpdateStats:
 
 
 class TorchLearner:
-    """Steps the members of ``bank`` by policy gradients, as the section ``learn`` of the config says.
+    """Updates the members of ``bank`` by policy gradients, as configured in the section ``learn``.
 
-    ``temperature`` must be the sampler's (0 counts as 1); ``pad_id`` fills rows up. ``logit_chunk_tokens``: tokens
-    whose logits exist at a time, at most. ``importance_cap``: that of the tokens' weights where another engine samples,
-    None where this one does. ``num_lanes`` threads take parts of each update, and of the micro-batches' tokens.
-    ``report`` gets the number of completion tokens learned from.
+    ``temperature`` must be the sampler's (0 counts as 1); ``pad_id`` pads rows. ``logit_chunk_tokens``: maximum number
+    of tokens whose logits exist at a time. ``importance_cap``: cap of the tokens' importance weights if another engine
+    samples; None if this one does. ``num_lanes`` threads share each update and the micro-batches' tokens. ``report``
+    gets the number of completion tokens learned from.
     """
 
     def __init__(
@@ -120,19 +120,19 @@ class TorchLearner:
             enable = getattr(bank.base.model, "activation_checkpointing_enable", None)
             enable = enable or bank.base.model.gradient_checkpointing_enable
             enable({"use_reentrant": False, "context_fn": checkpoint_contexts})
-            bank.base.model.disable_input_require_grads()  # another way of checkpointing needs it
+            bank.base.model.disable_input_require_grads()  # only reentrant checkpointing needs it
 
     def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None = None) -> list[UpdateStats]:
         """Take one step for every member with rollouts, or one for each of its mini-batches (``Tuning.num_updates``);
-        one record a member, by ascending slot.
+        return one record per member, by ascending slot.
 
-        ``tunings`` by slot; a member that is not named has the config's. A member whose advantages are all zero has
-        nothing to learn and is not stepped (momentum alone must not move it); it is reported with loss and gradient 0.
-        The loss of one that is ``supervised`` is the mean nats of a token where all advantages are 1.
-        A member whose loss or gradient is not finite is left unstepped too, and reported with ``ok=False``.
+        ``tunings`` by slot; other members use the config's. A member whose advantages are all zero is not stepped
+        (momentum alone must not change it); it is reported with loss and gradient 0. With ``supervised`` and advantages
+        of 1 the loss is the mean cross-entropy in nats per token. A member whose loss or gradient is not finite is not
+        stepped either, and is reported with ``ok=False``.
         """
-        plain = Tuning(self.config.learning_rate)
-        self.tunings = {r.slot: (tunings or {}).get(r.slot, plain) for r in rollouts}
+        default = Tuning(self.config.learning_rate)
+        self.tunings = {r.slot: (tunings or {}).get(r.slot, default) for r in rollouts}
         parts = mini_batches(rollouts, {slot: tuning.num_updates for slot, tuning in self.tunings.items()})
         stats: list[UpdateStats] = []
         for members in map(by_member, parts):
@@ -142,7 +142,7 @@ class TorchLearner:
     def _update_all(self, members: list[MemberData]) -> list[UpdateStats]:
         gradients, sums = self.gradients(members)
         norms = torch.linalg.vector_norm(gradients, dim=1).tolist()  # (n,), of gradients (n, parameters)
-        losses, clipped, strayed = sums.tolist()  # (n,) each
+        losses, clipped, kl_sums = sums.tolist()  # (n,) each
         stats, stepped = [], []
         for i, member in enumerate(members):
             ok = math.isfinite(norms[i]) and math.isfinite(losses[i])
@@ -150,18 +150,18 @@ class TorchLearner:
                 self._set_gradient(member.slot, gradients[i])
                 stepped.append(member.slot)
             clip_frac = clipped[i] / member.num_tokens if member.num_tokens else 0.0
-            kl = strayed[i] / max(1, member.num_run)
+            kl = kl_sums[i] / max(1, member.num_run)
             moved = member.slot in stepped
-            apart = self.mismatch.of(i) if self.mismatch else None
+            mismatch = self.mismatch.of(i) if self.mismatch else None
             stats.append(
-                UpdateStats(member.slot, losses[i], norms[i], clip_frac, member.num_tokens, ok, kl, moved, apart)
+                UpdateStats(member.slot, losses[i], norms[i], clip_frac, member.num_tokens, ok, kl, moved, mismatch)
             )
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         return stats
 
     def _set_gradient(self, slot: int, gradient: Tensor) -> None:
-        """Hand a member's gradient (parameters,), clipped on its own norm, to the optimiser."""
+        """Pass a member's gradient (parameters,), clipped by its own norm, to the optimiser."""
         norm = torch.linalg.vector_norm(gradient)
         self.members[slot].grad = gradient.mul_((MAX_GRAD_NORM / norm.clamp(min=1e-12)).clamp(max=1.0))
         self.optimiser.param_groups[slot]["lr"] = self.tunings[slot].learning_rate
@@ -174,7 +174,7 @@ class TorchLearner:
         """
         place = {member.slot: i for i, member in enumerate(members)}
         self.base.model.train(self.config.gradient_checkpointing)
-        parts = dealt(members, self.num_lanes)
+        parts = split_evenly(members, self.num_lanes)
         try:
             first, *others = run_in_threads([partial(self._run, part, place) for part in parts], self.report)
         finally:
@@ -185,7 +185,7 @@ class TorchLearner:
         return first.gradients, first.sums
 
     def _run(self, members: Sequence[MemberData], place: Mapping[int, int], report: Report) -> Totals:
-        """Run the members' micro-batches forward and backward; member s of them adds to row ``place[s]``."""
+        """Run the members' micro-batches forward and backward; the member in slot s adds to row ``place[s]``."""
         device, cap = self.base.device, self.importance_cap
         totals = Totals(
             torch.zeros(len(place), self.bank.num_parameters, device=device),
@@ -199,8 +199,8 @@ class TorchLearner:
         size = -(-self.config.micro_batch_tokens // self.num_lanes)
         for batch in batches_of(members, size, self.pad_id, self.base.compute_dtype):
             batch = batch.to(device)
-            held = any(slot not in self.tunings or not self.tunings[slot].supervised for slot in batch.owners)
-            reference = self._reference_hidden(batch) if self.config.kl_weight and held else None  # (n, width)
+            has_rl = any(slot not in self.tunings or not self.tunings[slot].supervised for slot in batch.owners)
+            reference = self._reference_hidden(batch) if self.config.kl_weight and has_rl else None  # (n, width)
             route = self.bank.route(batch.owners, tokens_per_row=batch.tokens.shape[1], train=True)
             with self.bank.routed(route), self.base.autocast():
                 predicting = self._predicting(batch)  # (n, width), n = completion tokens of the batch
@@ -218,72 +218,73 @@ class TorchLearner:
         return totals
 
     def _predicting(self, batch: Batch) -> Tensor:
-        """Return the hidden states (n, width) that predict the batch's completion tokens, as it is routed now."""
+        """Return the hidden states (n, width) that predict the batch's completion tokens, with the current route."""
         hidden = self.base.hidden(batch.tokens, batch.positions, tree=batch.tree)  # (rows, length, width)
         return hidden.reshape(-1, hidden.shape[-1])[batch.source]  # (n, width)
 
     @torch.no_grad()
     def _reference_hidden(self, batch: Batch) -> Tensor:
-        """Return the same hidden states (n, width) of the bare base: no route, so no products with factors of zero."""
+        """Return the same hidden states (n, width) of the bare base, which is run without a route."""
         with self.base.autocast():
             return self._predicting(batch)
 
     def _hidden_gradient(
         self, hidden: Tensor, reference: Tensor | None, batch: Batch, member_of: Tensor, totals: Totals
     ) -> Tensor:
-        """Return d loss / d ``hidden`` (n, width) chunk by chunk, so that few logits exist; add up the statistics."""
+        """Return d loss / d ``hidden`` (n, width), in chunks to limit the logits; add statistics to ``totals``."""
         gradient = torch.empty_like(hidden)  # (n, width)
         factors = self._by_token(batch, {s: t.temperature for s, t in self.tunings.items()}, 1.0)  # (n,) or None
         supervised = self._by_token(batch, {s: float(t.supervised) for s, t in self.tunings.items()}, 0.0)
         for chunk in _chunks(len(hidden), self.logit_chunk_tokens):
             leaf = hidden[chunk].requires_grad_()  # (chunk, width)
             # a number or (chunk, 1)
-            heat = self.temperature if factors is None else self.temperature * factors[chunk, None]
+            temperature = self.temperature if factors is None else self.temperature * factors[chunk, None]
             logits = self.base.logits(leaf)  # (chunk, vocabulary) fp32
             if reference is None:
-                new = drawn_logprobs(logits, batch.target[chunk], heat)  # (chunk,)
+                new = drawn_logprobs(logits, batch.target[chunk], temperature)  # (chunk,)
             else:
-                log_p = torch.log_softmax(logits / heat, dim=-1)  # (chunk, vocabulary)
+                log_p = torch.log_softmax(logits / temperature, dim=-1)  # (chunk, vocabulary)
                 new = log_p.gather(1, batch.target[chunk, None])[:, 0]
             old = new.detach() if self.config.updates_per_step == 1 else batch.old_logprobs[chunk]
-            token_loss, held = clipped_surrogate(new, old, batch.advantages[chunk], self.config.clip)  # (chunk,) each
+            # (chunk,) each
+            token_loss, clipped = clipped_surrogate(new, old, batch.advantages[chunk], self.config.clip)
             if totals.mismatch is not None:
                 log_ratios = new.detach() - batch.old_logprobs[chunk]
                 totals.mismatch.add(log_ratios, member_of[chunk])
-                if self.config.updates_per_step == 1:  # else the ratio is in the surrogate already
+                if self.config.updates_per_step == 1:  # otherwise the surrogate already contains the ratio
                     token_loss = token_loss * truncated_weights(log_ratios, totals.mismatch.cap)
             if supervised is not None:
                 token_loss = torch.where(supervised[chunk] > 0, -batch.advantages[chunk] * new, token_loss)
             if reference is not None:
-                log_q = torch.log_softmax(self.base.logits(reference[chunk]) / heat, dim=-1)  # (chunk, vocabulary)
-                strayed = divergence(log_p, log_q)  # (chunk,)
+                log_q = torch.log_softmax(self.base.logits(reference[chunk]) / temperature, dim=-1)  # like log_p
+                kl = divergence(log_p, log_q)  # (chunk,)
                 if supervised is not None:  # supervised text has no KL penalty
-                    strayed = strayed * (1.0 - supervised[chunk])
-                token_loss = token_loss + self.config.kl_weight * strayed
-                add_by_member(totals.sums[2], member_of[chunk], strayed.detach())
+                    kl = kl * (1.0 - supervised[chunk])
+                token_loss = token_loss + self.config.kl_weight * kl
+                add_by_member(totals.sums[2], member_of[chunk], kl.detach())
             weighted = token_loss * batch.weights[chunk]  # (chunk,); a member's tokens sum to its mean loss
             (gradient[chunk],) = torch.autograd.grad(weighted.sum(), leaf)
             add_by_member(totals.sums[0], member_of[chunk], weighted.detach())
-            add_by_member(totals.sums[1], member_of[chunk], held.float())
+            add_by_member(totals.sums[1], member_of[chunk], clipped.float())
         return gradient
 
     def _by_token(self, batch: Batch, by_slot: Mapping[int, float], usual: float) -> Tensor | None:
-        """Return a number of each token's member (n,), or None where all have the usual one."""
+        """Return for each token its member's number (n,), or None if all members have the ``usual`` one."""
         if all(value == usual for value in by_slot.values()):
             return None
         values = torch.full((self.bank.num_members,), usual)  # (members,)
         for slot, value in by_slot.items():
             values[slot] = value
-        return values.to(self.base.device)[batch.slot]  # filled on the host: no wait for a device
+        return values.to(self.base.device)[batch.slot]  # filled on the host, without waiting for a device
 
     # Optimiser state -------------------------------------------------------------------------------------------
 
     def forget(self, slot: int) -> None:
-        """Forget a member's moments and step count."""
+        """Drop a member's moments and step count."""
         self.optimiser.state.pop(self.members[slot], None)
 
     def _placed(self, name: str, value: Tensor) -> Tensor:
-        # A fused AdamW on the CPU counts steps there; elsewhere the count is on the device.
+        # The step count of a fused AdamW is on the CPU for a base there, and otherwise on the device.
         stays = name == "step" and self.base.device.type == "cpu"
         return value.to(value.device if stays else self.base.device, copy=True)
 
@@ -316,7 +317,7 @@ def _chunks(total: int, size: int) -> Iterator[slice]:
 
 
 FACTORS, MOMENTS = "factors", "learner."
-"""In ``state_dict``: the name of all members' factors (members, parameters), the prefix of the learner's tensors."""
+"""In ``state_dict``: the name of all members' factors (members, parameters); prefix of the learner's tensors."""
 
 
 class TorchStore:
@@ -330,17 +331,17 @@ class TorchStore:
         return self.bank.genotype(slot)
 
     def load(self, slot: int, genotype: Genotype) -> None:
-        """Put a new member into ``slot``, with no moments."""
+        """Put a new member into ``slot``, without moments."""
         self.bank.load(slot, genotype)
         self.learner.forget(slot)
 
     def copy(self, slot: int, into: int) -> None:
-        """Make ``into`` the same adapter as ``slot``, bit by bit, with no moments."""
+        """Make ``into`` the same adapter as ``slot``, bit by bit, without moments."""
         self.bank.copy(slot, into)
         self.learner.forget(into)
 
     def reset(self, slot: int, rng_seed: int) -> None:
-        """Make ``slot`` a founder with no moments."""
+        """Make ``slot`` a founder without moments."""
         self.bank.reset(slot, rng_seed)
         self.learner.forget(slot)
 
