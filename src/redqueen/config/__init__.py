@@ -1,8 +1,8 @@
 """The typed configuration: every field documents unit, range and the source of its default.
 
-A field's docstring says what it is, then the source of its default and the reason: *Paper* (a reader of the paper
-states it), *Re-implementation*, *AZR* (Absolute Zero Reasoner's default), *Ours* (the paper is silent or unknown);
-``docs/paper_map.md`` is written from them. This module imports no torch.
+A field's docstring describes the field, then the source of its default and the reason: *Paper* (stated by a reader of
+the paper), *Re-implementation*, *AZR* (Absolute Zero Reasoner's default), *Ours* (not known from the paper).
+``docs/paper_map.md`` is generated from them. This module does not import torch.
 """
 
 from redqueen.config.episodes import (

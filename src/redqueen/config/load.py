@@ -42,13 +42,13 @@ MOST_SCORED = 32
 
 
 def shipped(installed: str, cloned: str) -> Path:
-    """Return a folder that comes with redqueen, by its name in an installed package and in a clone."""
+    """Return a folder that is shipped with redqueen, by its name in an installed package and in a clone."""
     folder = Path(__file__).parents[1] / installed
     return folder if folder.is_dir() else Path(__file__).parents[3] / cloned
 
 
 ORDER = ("maths", "smoke", "logic", "population", "mixture", "single", "smollm2", "smollm2-plain", "qwen-coder")
-"""The presets that are listed first, in the order in which a newcomer may want them; others follow by name."""
+"""The presets that are listed first, in a helpful order for newcomers; the others follow by name."""
 
 
 def presets() -> dict[str, Path]:
@@ -58,7 +58,7 @@ def presets() -> dict[str, Path]:
 
 
 def find_config(config: Path) -> Path:
-    """Return the file that is meant by a path or by a preset's name; a file of that name goes first.
+    """Return the config file for a path or a preset's name; an existing file has priority.
 
     Raises UserError, naming the presets, when there is neither.
     """
@@ -84,9 +84,10 @@ def did_you_mean(word: str, known: list[str]) -> str:
 
 @dataclass(frozen=True)
 class Slots:
-    """Members first, so that their slots are the same in every run, then what a config adds; each may be empty.
+    """The slots of the bank: members first, so that they are the same in every run, then the config's additions.
 
     ``hall``: frozen past members, teachers' first, then students'. ``distilled``: the slot of the distilled adapter.
+    Both may be empty.
     """
 
     members: range
@@ -95,12 +96,12 @@ class Slots:
 
     @staticmethod
     def of(num_members: int, num_hall: int, distilled: bool) -> Slots:
-        """Lay them out one after the other."""
+        """Assign the slots one after the other."""
         start = num_members + num_hall
         return Slots(range(num_members), range(num_members, start), range(start, start + int(distilled)))
 
     def shard_of(self, slot: int, num_shards: int) -> int:
-        """Return which of ``num_shards`` parts a slot is in: those of each sort in turn."""
+        """Return the shard of a slot: members, hall and distilled adapter are each dealt to ``num_shards`` in turn."""
         for whole in (self.members, self.hall, self.distilled):
             if slot in whole:
                 return whole.index(slot) % num_shards
@@ -140,7 +141,7 @@ class Config(Section):
             )
         if self.population.single and self.propose_temperature != self.solve.temperature:
             raise ValueError(
-                "propose.temperature needs two roles: the learner knows one temperature of an adapter, set it to 0"
+                "propose.temperature needs two roles: the learner has only one temperature per adapter, set it to 0"
             )
         if self.distill.every_steps and self.run.product != "distilled":
             raise ValueError('distill.every_steps needs run.product = "distilled": set that, or it to 0')
@@ -164,7 +165,7 @@ class Config(Section):
 
     @property
     def archive_places(self) -> int:
-        """Tasks that the archive holds at most; 0 where nothing reads it."""
+        """Capacity of the archive of tasks; 0 if it is not used."""
         evolve = self.evolve
         probed = evolve.fitness == "probe"
         read = probed or self.run.product in ("probe", "distilled")
@@ -172,18 +173,18 @@ class Config(Section):
 
     @property
     def keeps_answers(self) -> bool:
-        """Whether verified answers are kept to be distilled."""
+        """Whether verified answers are kept for distillation."""
         return self.run.product == "distilled"
 
     @property
     def students_are_clones(self) -> bool:
-        """Whether all students are one adapter all the time: reset to the distilled one, and not trained between."""
+        """Whether all students are always one adapter: reset to the distilled one, and not trained in between."""
         is_alike = len(set(self.population.founders)) < 2 and "temperature" not in self.evolve.genes
         return self.distill.every_steps > 0 and is_alike and not self.learn.train_students
 
     @property
     def slots(self) -> Slots:
-        """Where each sort of adapter lies in the bank."""
+        """The slots of the bank."""
         return Slots.of(self.population.num_members, self.num_hall_places, self.keeps_answers)
 
     @property
@@ -218,8 +219,8 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> Config:
 
 
 def without_folders(plain: Any) -> Any:
-    """Return plain data with each absolute path replaced by its last component, or by the hub's OWNER/NAME for a path
-    in the hub's cache."""
+    """Return plain data with each absolute path replaced by its last component, or by OWNER/NAME if it is in the hub's
+    cache."""
     if isinstance(plain, Mapping):
         return {name: without_folders(value) for name, value in plain.items()}
     if isinstance(plain, list):
@@ -244,22 +245,21 @@ def parse_config(data: dict[str, Any], source: str) -> Config:
 
 
 def parse_recorded(data: dict[str, Any], source: str, to_resume: bool = False) -> Config:
-    """Validate the config that an earlier run recorded, without the fields that were removed since.
+    """Validate the config that an earlier run recorded, without the fields that have since been removed.
 
-    ``to_resume``: the run is to be resumed. Raises UserError as ``parse_config`` does, and when a removed field had an
-    effect on a run that is resumed.
+    Raises UserError as ``parse_config`` does, and, with ``to_resume``, when a removed field had an effect on the run.
     """
     kept, effects = without_removed(data) if isinstance(data, dict) else (data, [])
     if to_resume and effects:
         raise UserError(
-            f"{source} sets what this version of redqueen no longer has, {'; '.join(effects)}: resume the run with the "
-            "version that began it, or begin a new run"
+            f"{source} sets fields that this version of redqueen no longer has, {'; '.join(effects)}: resume the run "
+            "with the version that began it, or begin a new run"
         )
     return parse_config(kept, source)
 
 
 def _explain(fault: Any, data: Any) -> str:
-    """Say in one phrase what is wrong with a field of ``data`` and what would be right."""
+    """Return a clause on what is wrong with a field of ``data`` and what would be right."""
     place = ".".join(f"{p:.100}" if isinstance(p, str) else str(p) for p in fault["loc"])
     if removed := why_removed(".".join(str(p) for p in fault["loc"][:2])):
         return removed

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 
 class Removed(NamedTuple):
-    """A removed field: the value under which today's code does the same, and why the field went."""
+    """A removed field: the value that has the effect of today's code, and the reason for its removal."""
 
     neutral: object
     reason: str
@@ -18,7 +18,7 @@ class Removed(NamedTuple):
 
 NEVER_SHOWN = "no experiment has shown that it helps"
 CONSTANT = "it is a constant now, as no run changed it"
-UNLIKE = "two adapters solve together no more than one does in as many attempts"
+UNLIKE = "two adapters together do not solve more than one with as many attempts"
 
 REMOVED: dict[str, Removed] = {
     "run.num_checkpoints_kept": Removed(2, CONSTANT),
@@ -112,7 +112,7 @@ def why_removed(field: str) -> str:
 
 
 def without_removed(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return an earlier run's plain config without what was removed, and what of it had an effect, as clauses."""
+    """Return an earlier run's plain config without removed fields, and clauses on those that had an effect."""
     kept: dict[str, Any] = {}
     effects: list[str] = []
     for section, fields in data.items():

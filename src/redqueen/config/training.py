@@ -1,4 +1,4 @@
-"""Sections of the config: how members learn, evolve and are distilled, evaluated, spread and sampled."""
+"""Sections of the config: learning, evolution, distillation, evaluation, shards and sampling servers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from redqueen.config.episodes import Section
 
 FLOOR_FRAC = 0.05
-"""Share of the learning rate that is left at the end of a decay (ours): members still follow their opponents."""
+"""Share of the learning rate that is left after a decay (ours): members can still adapt to their opponents."""
 
 
 class LearnConfig(Section):
@@ -20,38 +20,38 @@ class LearnConfig(Section):
     estimator: Literal["reinforce_pp_baseline", "trr_pp", "grpo", "rloo"] = "reinforce_pp_baseline"
     """How rewards become advantages. Paper: REINFORCE++ with a group baseline. ``trr_pp`` is AZR's."""
     learning_rate: float = Field(default=2e-5, gt=0)
-    """Of AdamW. Ours: unknown in the paper; AZR has 1e-6 for full fine-tuning, LoRA wants 10 to 100 times that. Left
-    open, ``fit_to_base`` in ``redqueen/fitting.py`` sets it by the size of the base, for a larger one needs less: 2e-3
-    (embedded, if no section but run and model is set), 3e-4, 1e-4, and 2e-5 from three billion parameters.
-    It decays by ``rate_frac``; ``tunings`` in ``loop.py`` hands it to ``learn/torch_learner.py``. Students that are
-    distilled learn at ``distill.learning_rate``."""
+    """Of AdamW. Ours: unknown in the paper; AZR has 1e-6 for full fine-tuning, and LoRA needs 10 to 100 times that. If
+    it is not set, ``fit_to_base`` in ``redqueen/fitting.py`` chooses it by the size of the base: 2e-3 (embedded, if
+    only the sections run and model are set), 3e-4, 1e-4, and 2e-5 from three billion parameters. It decays by
+    ``rate_frac``; ``tunings`` in ``loop.py`` passes it to ``learn/torch_learner.py``. Distillation uses
+    ``distill.learning_rate``."""
     decay: Literal["constant", "linear", "cosine"] = "constant"
-    """How the learning rate falls between ``decay_from_step`` and ``decay_to_step``. Ours: readers name no schedule; a
-    constant one lost over 300 steps what it had taught."""
+    """How the learning rate falls between ``decay_from_step`` and ``decay_to_step``. Ours: no schedule is known; with a
+    constant rate the gains were lost again over 300 steps."""
     decay_from_step: int = Field(default=0, ge=0)
     """The last step with the full learning rate. Ours."""
     decay_to_step: int = Field(default=0, ge=0)
-    """The step from which on the learning rate stays at its floor; 0: the run's last. Ours: a run that ends by tokens
-    has to name it."""
+    """The first step with the learning rate at its floor; 0: the run's last. Ours: a run with a limit of tokens has to
+    set it."""
     proposal_weight: float = Field(default=1.0, gt=0)
-    """Times the advantages of proposals in the loss. Of the single agent it says how much a step is about proposing; a
-    lone teacher's AdamW hardly heeds it. Ours: one step serves both roles, and to write
-    short tasks is learned faster than to solve long ones."""
+    """Factor on the advantages of proposals in the loss. For the single agent it balances proposing and solving; for a
+    teacher it has little effect, since AdamW normalises. Ours: one step serves both roles, and writing short tasks is
+    learned faster than solving long ones."""
     kl_weight: float = Field(default=0.0, ge=0)
     """Weight of the divergence from the base in the loss, per nat and token; 0: none. Paper: none."""
     teacher_baseline: Literal["group", "running"] = "group"
-    """What a teacher's reward is compared with: its proposals of the kind in this step, or a running mean of them over
-    its steps. Ours: a group that is wholly invalid has no gradient under the first, and nothing leads out of it."""
+    """Baseline of a teacher's reward: its proposals of the kind in this step, or a running mean over its steps. Ours:
+    with ``group``, proposals that are all invalid have no gradient, so a teacher cannot recover."""
     train_teachers: bool = True
     """False freezes the proposing role. Ours: a control."""
     train_students: bool = True
     """False freezes the solving role. Ours: a control."""
     clip: float = Field(default=0.2, gt=0)
-    """Range of the importance ratio. AZR: 0.2. It acts where ``updates_per_step`` is above 1."""
+    """Range of the importance ratio. AZR: 0.2. It has an effect only if ``updates_per_step`` is above 1."""
     updates_per_step: int = Field(default=1, ge=1, le=64)
-    """Mini-batches into which each member's rollouts of a step are dealt, with an update for each. From two on the
-    ratio is taken to the sampler's log-probabilities and clipped. Ours: one, which is cheaper; AZR has three (384
-    samples in mini-batches of 128)."""
+    """Mini-batches of each member's rollouts in a step, with an update for each. With two or more, the importance ratio
+    to the sampler's log-probabilities is clipped. Ours: one, which is cheaper; AZR has three (384 samples in
+    mini-batches of 128)."""
     micro_batch_tokens: int = Field(default=8192, ge=64)
     """Tokens of one forward and backward pass. Ours: affects speed and memory only."""
     gradient_checkpointing: bool = False
@@ -61,12 +61,11 @@ class LearnConfig(Section):
     certain_reward: float = Field(default=0.0, ge=-1, le=1)
     """Teacher's reward when every attempt solved it. Paper: 1 - s = 0 (AZR's code: -0.5)."""
     novelty_bonus: float = Field(default=0.0, ge=0, le=1)
-    """Added to a teacher's reward for a solved task of a new class. Ours: a
-    diversity term, off, since the paper pays 1 - s alone."""
+    """Added to a teacher's reward for a solved task of a new class. Ours: a diversity term, off as in the paper."""
     crowding_penalty: float = Field(default=0.0, ge=0, le=1)
-    """Times the share of a task's class among recent tasks, taken off the teacher's reward. Ours: as above."""
+    """Times the share of a task's class among recent tasks, subtracted from the teacher's reward. Ours: as above."""
     size_guard_frac: float = Field(default=0.0, ge=0, le=1)
-    """Share of the hardness explained by size alone that a teacher is not paid for. Ours: as above."""
+    """Share of the hardness explained by size alone that is subtracted from the teacher's reward. Ours: as above."""
 
     @model_validator(mode="after")
     def _consistent(self) -> LearnConfig:
@@ -75,10 +74,10 @@ class LearnConfig(Section):
         return self
 
     def rate_frac(self, step: int, num_steps: int) -> float:
-        """Return the share of the learning rate that holds at ``step`` (from 1) of a run of ``num_steps``.
+        """Return the factor on the learning rate at ``step`` (from 1) of a run of ``num_steps``.
 
-        1 up to ``decay_from_step``, the floor f from ``decay_to_step`` on; between them, with t the share of the way,
-        linear 1 - (1 - f) t and cosine f + (1 - f) (1 + cos(pi t)) / 2. Source: ours (common practice).
+        1 up to ``decay_from_step``, the floor f from ``decay_to_step`` on; between them, with t from 0 to 1, linear
+        1 - (1 - f) t or cosine f + (1 - f) (1 + cos(pi t)) / 2. Source: ours (common practice).
         """
         if self.decay == "constant":
             return 1.0
@@ -89,11 +88,11 @@ class LearnConfig(Section):
 
 
 OPERATORS = (*(f"M{i}" for i in range(1, 7)), *(f"X{i}" for i in range(1, 10)), "copy_parent", "linear_0_5")
-"""Ids of the evolutionary operators (``redqueen operators`` lists them); a test holds them to those of ``evolve``."""
+"""Ids of the evolutionary operators (``redqueen operators`` lists them); a test compares them with ``evolve``."""
 
 
 class EvolveConfig(Section):
-    """Replacement of the weakest by children bred in weight space."""
+    """Replacement of the weakest members by children bred in weight space."""
 
     enabled: bool = True
     """False: no replacement at all. Ours: the ablation that the paper lacks."""
@@ -106,25 +105,25 @@ class EvolveConfig(Section):
     selection: Literal["truncation", "tournament", "rank"] = "truncation"
     """Parent selection. Paper: the fittest survivors. The other rules are ours."""
     fitness: str = Field(default="rating", pattern=r"^(rating|reward|probe|[\w.]+:\w+)$")
-    """What selection reads. Paper: the rating's lower confidence bound. ``reward``, the mean over the last
+    """The fitness of selection. Paper: ``rating``, its lower confidence bound. ``reward``, the mean over the last
     ``every_steps`` steps, is ours: a rating counts an unsolved task as the teacher's win, a reward does not. Under
-    ``probe`` all students answer the same archived tasks, and teachers are judged by reward. ``module:NAME`` is a
-    function of yours from a member and the evidence to a number."""
+    ``probe`` all students attempt the same archived tasks, and teachers are measured by reward. ``module:NAME`` is your
+    function from a member and the evidence to a number."""
     probe_tasks: int = Field(default=64, ge=1)
-    """Archived tasks that all students answer at the end of a generation under ``fitness = "probe"``. Ours: a tenth of
-    what they answer in a generation."""
+    """Archived tasks that all students attempt at the end of a generation with ``fitness = "probe"``. Ours: a tenth of
+    the tasks that they attempt in a generation."""
     protected_steps: int = Field(default=0, ge=0)
-    """A member younger than this many steps counts at least as its role's median; 0: no protection. Ours: a child that
-    inherits its rating needs none, one with ``child_rating = "reset"`` does."""
+    """The fitness of a member younger than this many steps is at least its role's median; 0: no protection. Ours: it is
+    only needed with ``child_rating = "reset"``, not if a child inherits its rating."""
     genes: tuple[Literal["learning_rate", "temperature"], ...] = ()
-    """Settings of which each member has a factor of its own, inherited and mutated. Ours: population-based training; a
+    """Settings for which each member has its own factor, inherited and mutated. Ours: population-based training; a
     population can tune itself while it runs."""
     constants: dict[str, dict[str, float]] = Field(default_factory=dict)
     """Operators' constants other than the defaults: ``constants.M4 = {mutation_std = 0.1}``. Ours."""
     child_rating: Literal["reset", "inherit"] = "inherit"
-    """A newborn's rating; ``inherit``: the parents' mean mu and root mean square sigma; ``reset``, the
-    re-implementation's rule: a newcomer's. Ours: the paper is silent; in simulation the truly worst of four leaves in
-    67 % of generations and the newest in 13 %, under ``reset`` the newest in 88 %, whose rating is below all."""
+    """A child's rating. ``inherit``: the parents' mean mu and root mean square sigma. ``reset``, the
+    re-implementation's rule: a newcomer's. Ours: not known from the paper. In simulation ``inherit`` replaces the truly
+    worst of four in 67 % of generations and the newest in 13 %; ``reset`` the newest, rated below all, in 88 %."""
 
     @property
     def imported(self) -> tuple[str, ...]:
@@ -144,7 +143,7 @@ class EvolveConfig(Section):
         if 0 < self.protected_steps <= self.every_steps:
             raise ValueError(
                 f"protected_steps must be above every_steps ({self.every_steps}), or 0: a newborn is as old as that "
-                "when the next generation is chosen, so a shorter shelter has no effect"
+                "when the next generation is chosen, so a shorter protection has no effect"
             )
         strange = [name for name in self.constants if name not in (*OPERATORS, *self.operators)]
         if strange:
@@ -164,51 +163,51 @@ class DistillConfig(Section):
     batch_size: int = Field(default=48, ge=1)
     """Answers of one update. Ours."""
     learning_rate: float = Field(default=2e-3, gt=0)
-    """Highest learning rate; after the warm-up it falls linearly to zero. Ours: measured for the embedded base. Left
-    open, a larger base takes the one of ``learn.learning_rate`` for its size (``fitting.py``)."""
+    """Highest learning rate; after the warm-up it falls linearly to zero. Ours: measured for the embedded base. If it
+    is not set, a larger base gets the ``learn.learning_rate`` for its size (``fitting.py``)."""
     warmup_updates: int = Field(default=20, ge=0)
     """Updates over which the rate rises. Ours."""
 
 
 class EvaluateConfig(Section):
-    """External fitness on the frozen suite: reported, never selected on."""
+    """External fitness on the frozen held-out suite: reported, never used for selection."""
 
     every_steps: int = Field(default=0, ge=0)
     """Steps between evaluations; 0: only before the first step and after the last. Ours: selection ignores it."""
     num_samples: int = Field(default=2, ge=1)
-    """Sampled attempts an item; greedy takes one more. Ours: items are many, so few attempts each suffice."""
+    """Sampled attempts per item, in addition to a greedy one. Ours: there are many items, so few attempts suffice."""
     control: bool = True
-    """Score once, before the first step, the bare base with every thought begun in the prompt, where the prompt format
-    has thoughts. Ours: it measures what prompting alone reaches."""
+    """Score once, before the first step, the bare base with every thought begun in the prompt, if the prompt format has
+    thoughts. Ours: it measures the effect of prompting alone."""
     max_items: int = Field(default=800, ge=0)
     """Items scored, spread over the suite; 0: all. Ours: all items took a quarter of a run; with 800 the 95 % interval
-    of a paired difference is about 2.5 points to either side."""
+    of a paired difference is about +-2.5 points."""
     students: bool = True
-    """Score students at evaluations. False: the base, its control and the run's product alone. Ours."""
+    """Score students at evaluations. False: only the base, its control and the run's product. Ours."""
 
 
 class ClusterConfig(Section):
-    """Shards of the population; ``redqueen train --cluster`` says on which machines they run."""
+    """Shards of the population; ``redqueen train --cluster`` chooses the machines on which they run."""
 
     num_shards: int = Field(default=1, ge=1)
-    """Parts of the population, each with a base, sampler and learner of its own: a member's slot i is in part i modulo
-    this. Ours: the result depends on it in the last bits, as other rows share a batch, but not on where they are."""
+    """Parts of the population, each with its own base, sampler and learner: the member in slot i is in part i modulo
+    this. Ours: the result depends on it in the last bits, since batches differ, but not on the machines."""
     verify: Literal["driver", "shard"] = "driver"
-    """Where proposals and answers are judged: on the driver's machine, or on those of the shards, each with a verifier
-    of ``verify.num_workers``. Ours: verdicts are the same, and one machine is enough until the driver's cores are not;
-    on the shards' machines the sandbox must hold too."""
+    """Where proposals are verified and answers graded: on the driver's machine, or on the shards' machines, each with
+    ``verify.num_workers``. Ours: verdicts are the same; ``shard`` helps if the driver has too few cores, and needs a
+    working sandbox on all machines."""
 
 
 class SamplerConfig(Section):
-    """Where completions are sampled: in this process, or by vLLM servers that get each version of each adapter."""
+    """Where completions are sampled: in this process, or by vLLM servers, which load each version of each adapter."""
 
     kind: Literal["torch", "vllm"] = "torch"
-    """``torch``: the learner's own process and weights. ``vllm``: the servers at ``urls``. Ours: the first needs
-    nothing; servers are faster where a large base samples on GPUs of its own, as all large trainers do it."""
+    """``torch``: the learner's own process and weights. ``vllm``: the servers at ``urls``. Ours: the first needs no
+    setup; servers are faster if a large base samples on its own GPUs, as in all large trainers."""
     urls: tuple[str, ...] = Field(default=("http://127.0.0.1:8000",), min_length=1)
-    """Addresses of the servers, all with the run's base; requests are spread over them. Ours: vLLM's own port."""
+    """Addresses of the servers, all with the run's base; requests are spread over them. Ours: vLLM's default port."""
     adapter_folder: str = ""
-    """Folder in which adapters are written for the servers, which must see it under the same path; "": a temporary one
+    """Folder in which adapters are written for the servers, which must have it at the same path; "": a temporary folder
     of this machine. Ours: servers on other machines need a shared disk."""
 
     @field_validator("urls")
@@ -220,7 +219,7 @@ class SamplerConfig(Section):
                     f"{url!r} is not the address of a server: write it as http://127.0.0.1:8000, without /v1"
                 )
         if len({url.rstrip("/") for url in urls}) < len(urls):
-            raise ValueError("an address is there twice: name each server once")
+            raise ValueError("an address is listed twice: name each server once")
         return urls
 
 
