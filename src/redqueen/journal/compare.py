@@ -1,4 +1,4 @@
-"""Compares two journals row by row, except times: ``redqueen diff`` checks an exact resume with it."""
+"""Compares two journals row by row, except for times; ``redqueen diff`` uses it to check an exact resume."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from redqueen.journal.untrusted import known_tables
 from redqueen.journal.write import Journal
 
 MAX_SHOWN_CHARS = 80
-"""Longest part of a value that the description of a difference shows."""
+"""Maximum characters of a value in the description of a difference."""
 
 
 def diff(path_1: Path, path_2: Path) -> str | None:
-    """Return None when both journals hold the same rows, else a sentence about the first row that differs.
+    """Return None when both journals have the same rows, else a sentence about the first row that differs.
 
-    Tables with wall-clock times (``timing``, ``session``) and the run's name are left out. Tables are compared in
-    the order of the schema, rows in the order of their primary key, values exactly (floats bit by bit). Raises
-    UserError when a file is not a journal.
+    Tables with wall-clock times (``timing``, ``session``) and the run's name are ignored. Tables are compared in the
+    order of the schema, rows in the order of their primary key, values exactly (floats bit by bit). Raises UserError
+    when a file is not a journal.
     """
     with Journal.open(path_1, read_only=True) as one, Journal.open(path_2, read_only=True) as two:
         for table, columns in known_tables().items():
@@ -51,9 +51,9 @@ def _describe(table: str, key: list[str], row_1: dict[str, object] | None, row_2
 
 
 def _first_difference(name: str, value_1: object, value_2: object) -> tuple[str, tuple[object, object]]:
-    """Return the first field in which two values differ, and its two values; ``name`` itself where they have no fields.
+    """Return the first field in which two values differ, and its two values; ``name`` itself if they have no fields.
 
-    Texts that hold JSON objects, such as a run's config, are compared field by field.
+    JSON objects as text, such as a run's config, are compared field by field.
     """
     one, two = _parsed(value_1), _parsed(value_2)
     if isinstance(one, dict) and isinstance(two, dict):

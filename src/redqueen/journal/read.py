@@ -16,14 +16,15 @@ from redqueen.records import Task
 ROWS_AT_A_TIME = 100
 MAX_ROWS = 2_000_000
 MAX_CHARS = 256_000_000
-"""Most rows and characters that one query returns: a small file can hold one text a million times."""
+"""Maximum rows and characters of one query: a small prepared file can return one text a million times."""
 
 SLACK_BYTES = 1 << 20
-"""What ``portions`` may yield beyond eight times the file and its log: live runs grow, and columns are computed."""
+"""Bytes that ``portions`` may yield beyond eight times the size of file and log: live runs grow, and some columns are
+computed."""
 
 
 class Reader:
-    """Queries on an open journal. Every value that is returned was checked against its column."""
+    """Queries on an open journal. Every returned value is checked against its column."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, limit: TimeLimit | None, copy: Copy = None):
         self.path, self.connection = path, connection
@@ -36,9 +37,9 @@ class Reader:
             self._copy.cleanup()
 
     def query(self, sql: str, values: Sequence[SqlValue] = ()) -> list[Row]:
-        """Run a SELECT and return its rows as plain dicts. Values go in as parameters, never into the text.
+        """Run a SELECT and return its rows as plain dicts. Pass values as parameters, never in the text.
 
-        Raises UserError for a value that no run writes, and when the result is too large to hold.
+        Raises UserError for a value that no run writes, and when the result is too large.
         """
         names, rows = self._all(sql, values)
         return [dict(zip(names, row, strict=True)) for row in rows]
@@ -58,8 +59,8 @@ class Reader:
                 found += rows
                 if self._limit is not None and (len(found) > MAX_ROWS or num_chars > MAX_CHARS):
                     raise UserError(
-                        f"The journal {self.path} holds more than can be shown at once: ask for one step or one kind, "
-                        "or for fewer rows."
+                        f"The journal {self.path} has more rows than can be shown at once: ask for one step, one kind, "
+                        "or fewer rows."
                     )
         return names, found
 
@@ -76,7 +77,7 @@ class Reader:
             if not rows:
                 return
             left_bytes -= 4 * len(rows) + check_rows(self.path, names, rows)
-            if left_bytes < 0:  # each row of a journal that a run wrote takes its own bytes in the file
+            if left_bytes < 0:  # in a genuine journal each row takes its own bytes of the file
                 raise UserError(f"The journal {self.path} holds more rows than its size allows: it was prepared.")
             yield rows
 
@@ -90,14 +91,14 @@ TASK_COLUMNS = (
 """The columns of a task's row that are fields of ``Task``; the others are measures of it."""
 
 AFTER_A_STEP = ("product", "evaluate", "checkpoint")
-"""Phases that do not count as a step's time: they depend on how often a run is evaluated, or run once, at the end."""
+"""Phases that do not count as a step's time: they depend on how often a run is evaluated, or run only at the end."""
 
 MAX_MEMBERS = 50_000
-"""Most members, present and past, of a run that can be shown."""
+"""Maximum number of members, present and past, of a run that can be shown."""
 
 
 def run_record(journal: Reader) -> RunRecord:
-    """Return the run's own record, written when it was created."""
+    """Return the run's record, written when the journal was created."""
     rows = journal.query("SELECT * FROM run")
     if len(rows) != 1:
         raise UserError(f"The journal {journal.path} does not name its run; restore it from a copy.")
@@ -195,7 +196,7 @@ def ratings(journal: Reader) -> list[Row]:
 
 
 def meetings(journal: Reader) -> list[Row]:
-    """Return for each pair of teacher and student: num_matches, num_tasks, and solve_frac weighted by tasks."""
+    """Return num_matches, num_tasks, and solve_frac weighted by tasks for each pair of teacher and student."""
     return journal.query(
         "SELECT teacher, student, count(*) AS num_matches, sum(num_tasks) AS num_tasks, "
         "sum(solve_frac * num_tasks) / sum(CASE WHEN solve_frac IS NOT NULL THEN num_tasks END) AS solve_frac "

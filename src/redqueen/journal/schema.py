@@ -6,9 +6,9 @@ All text in it is plain text, all structured values are JSON text, and there is 
 
 docs/runs.md explains every table and column.
 
-``attempt.answer`` and ``attempt.thought`` are generated columns: where they are substrings of ``text``, as almost
-always, only their position is stored. Row numbers (``seq``) continue from the last row, so a journal that was cut back
-and continued equals one that never was. Deleting a step deletes everything that belongs to it. The ``teacher`` and
+``attempt.answer`` and ``attempt.thought`` are generated columns: if they are substrings of ``text``, as almost always,
+only their position is stored. Row numbers (``seq``) continue from the last row, so a journal that was truncated and
+continued equals one that was not. Deleting a step deletes everything that belongs to it. The ``teacher`` and
 ``student`` columns hold ids of ``individual``.
 """
 
@@ -24,7 +24,7 @@ APPLICATION_ID = 0x5251_4A4E
 """Marks the SQLite file as a journal of redqueen ("RQJN")."""
 
 SCHEMA_VERSION = 2
-"""Stored in ``PRAGMA user_version``; raised by one with every change of the tables."""
+"""Stored in ``PRAGMA user_version``; incremented with every change of the tables."""
 
 TIME_TABLES = ("timing", "session")
 """Tables that hold wall-clock times: two equal runs differ in them."""
@@ -174,7 +174,7 @@ CREATE TABLE session (
 
 # Values of evaluation.individual other than a member's id.
 BASE = "base"  # the bare base model
-CONTROL = "control"  # the base with every thought begun in the prompt: what prompting alone reaches
+CONTROL = "control"  # the base with every thought begun in the prompt: the effect of prompting alone
 PRODUCT = "product"  # the adapter a run produces
 STUDENTS = "students"  # the mean over all students; its interval accounts for the shared items
 CHANGE = "change"  # the students' mean minus the base, with the interval of the paired difference
@@ -188,16 +188,16 @@ DISTILLED = "distilled"
 """The name of the adapter that was distilled from the correct answers of all students."""
 
 EXAMPLE, SHARE, CHOSEN = "product/example", "product/share/", "product/chosen/"
-"""Metrics of the last step, before a candidate's name: its share on the last probe, and 1 for the product.
-The example is the number of the first held-out item that the product answers right greedily and the base does not."""
+"""Metrics of the last step. The share on the product's probe and the 1 of the product end with a candidate's name. The
+example is the number of the first held-out item that the product solves greedily and the base does not."""
 
 UNLISTED_TOKENS = ("evolve/probe_tokens", "solve/replay_tokens")
-"""Metrics that count tokens sampled for learning that no row of ``candidate`` or ``attempt`` counts."""
+"""Metrics of sampled tokens that no row of ``candidate`` or ``attempt`` counts."""
 
 MEASURES = ("ast_depth", "cyclomatic", "num_lines", "num_variables")
-"""The measures of a task with a column of their own: depth, paths, lines and names of its program.
+"""The measures of a task that have a column: depth, paths, lines and names of its program.
 
-``halstead_volume`` is of earlier versions."""
+Only earlier versions wrote ``halstead_volume``."""
 
 
 @dataclass(frozen=True)
@@ -240,8 +240,8 @@ class CandidateRecord:
 class TaskRecord:
     """A valid task with its measures by name (those of ``MEASURES`` are stored) and a signature of its behaviour.
 
-    ``behaviour`` is any text that is equal for two tasks that ask the same thing (a normalised program, a digest of
-    inputs and outputs); coverage counts the distinct ones.
+    ``behaviour`` is a text that is equal for equivalent tasks (a normalised program, a digest of inputs and outputs);
+    coverage counts the distinct ones.
     """
 
     task: Task
@@ -264,7 +264,7 @@ class EvaluationRecord:
     """External fitness of one individual on one part of a suite: mean and 95 % interval as fractions (0..1).
 
     ``individual`` is a member's id or one of ``NO_MEMBERS``; ``stratum`` and ``kind`` are ``all`` for the
-    aggregate. ``thought_frac`` is the share of attempts that thought first, ``mean_tokens`` the attempts' mean length.
+    aggregate. ``thought_frac`` is the share of attempts with a thought, ``mean_tokens`` the attempts' mean length.
     """
 
     individual: str

@@ -1,11 +1,11 @@
-"""Reads a journal of any origin: an attacker may have prepared the file, or the files next to it.
+"""Reads an untrusted journal: an attacker may have prepared the file, or the files next to it.
 
 - Files: SQLite replays a rollback journal, deletes the file that it names (the *super-journal*), and applies a
   write-ahead log. ``_open_to_read`` opens a journal so that reading changes nothing.
-- Schema: it must be exactly the one of ``schema``, without views, triggers or virtual tables, so that a query does what
+- Schema: it must be exactly that of ``schema``, without views, triggers or virtual tables, so that a query does what
   its text says.
-- Values: the file can hold any value in any column, also of a STRICT table. Columns are known by their names, which
-  mean the same in every table and query. Every value that is read is checked.
+- Values: the file can contain any value in any column, even of a STRICT table. Every value that is read is checked by
+  the name of its column, which has one meaning in all tables and queries.
 - Time and memory: queries have a time limit, values and results a size limit.
 """
 
@@ -69,7 +69,7 @@ class TimeLimit:
 def sqlite_errors(path: Path) -> Iterator[None]:
     """Turn SQLite's errors about disk, permission and damage into a UserError with the file and the remedy.
 
-    IntegrityError and ProgrammingError are faults of the program and pass.
+    IntegrityError and ProgrammingError are bugs of the program and are not converted.
     """
     try:
         yield
@@ -85,7 +85,7 @@ def sqlite_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def limited(path: Path, connection: sqlite3.Connection, limit: TimeLimit | None) -> Iterator[None]:
-    """Like ``sqlite_errors``, and interrupt the queries in the block when their time is up (None: no limit)."""
+    """Like ``sqlite_errors``, and interrupt the queries in the block at the time limit (None: no limit)."""
     if limit is None:
         with sqlite_errors(path):
             yield
@@ -107,7 +107,7 @@ def limited(path: Path, connection: sqlite3.Connection, limit: TimeLimit | None)
 def naming_contradictions(what: object) -> Iterator[None]:
     """Turn errors that occur while rows are combined into a UserError that names the run.
 
-    Rows that are valid one by one can contradict each other in many ways (a birth without a child, a step without its
+    Rows that are valid alone can contradict each other in many ways (a birth without a child, a step without its
     metric), and one prepared journal must not prevent the display of other runs.
     """
     try:
@@ -122,28 +122,28 @@ def naming_contradictions(what: object) -> Iterator[None]:
 # files
 
 MAX_COPIED_BYTES = 1 << 30
-"""Largest journal with a log that is copied to be read."""
+"""Maximum size of a journal with a log, which is copied to be read."""
 
 MAX_VALUE_BYTES = 16 << 20
-"""Longest text that is read from a journal."""
+"""Maximum length of a text that is read from a journal."""
 
 SUPER_JOURNAL_MARK = bytes.fromhex("d9d505f920a163d7")
 """The last eight bytes of a rollback journal that names a super-journal (SQLite's file format, section 3)."""
 
 Copy = TemporaryDirectory[str] | None
-"""The private folder of a journal's copy, None where the journal is read in its own place."""
+"""The private folder of a journal's copy; None if the journal itself is read."""
 
 SIDE_FILES = ("-journal", "-wal", "-shm")
 """Endings of the files that SQLite keeps next to a database."""
 
 writing_here: Counter[Path] = Counter()
-"""Journals that this process has open to write. Opening such a file again and closing it would drop SQLite's locks."""
+"""Journals that this process is writing to. Opening and closing such a file again would release SQLite's locks."""
 
 
 def open_checked(path: Path, read_only: bool, limit: TimeLimit) -> tuple[sqlite3.Connection, Copy]:
     """Open a journal and check its schema. Returns the connection and the private folder of a copy (None: no copy).
 
-    Raises UserError when there is no journal, when it is not safe to open, and when its schema is not ours.
+    Raises UserError when there is no journal, when it is not safe to open, and when its schema differs from ``schema``.
     """
     if not path.is_file():
         raise UserError(f"There is no journal at {path}; give the run directory of a run that was started.")
@@ -175,7 +175,7 @@ def _open_to_read(path: Path) -> tuple[sqlite3.Connection, Copy]:
         raise UserError(f"The journal {path} was not finished cleanly (it has a rollback journal): {repair}.")
     if not sizes["-wal"]:
         return _connect(path, "mode=ro&immutable=1"), None  # SQLite then opens no other file
-    # The writer was killed: SQLite would apply the log and delete it, so it gets copies of both files.
+    # The writer was killed. SQLite would apply and delete the log, so both files are copied.
     if sizes[""] + sizes["-wal"] > MAX_COPIED_BYTES:
         raise UserError(f"The journal {path} was not finished cleanly and is too large to be copied: {repair}.")
     folder = TemporaryDirectory(prefix="redqueen-journal-")
@@ -240,13 +240,13 @@ class Column(NamedTuple):
 
 
 Entry = tuple[str, str, str, str]
-"""A row of SQLite's schema: type, name, table and SQL, with every run of white space as one space."""
+"""A row of SQLite's schema: type, name, table and SQL with normalised white space."""
 
 EARLIER: frozenset[Entry] = frozenset({("index", "task_kind", "task", "CREATE INDEX task_kind ON task (kind, step)")})
-"""Indexes of this schema version in older journals."""
+"""Former indexes of this schema version, which older journals have."""
 
 ENTRIES = "SELECT type, name, tbl_name, sql, rootpage FROM sqlite_schema LIMIT 200"
-"""A journal has about forty entries."""
+"""Reads the schema; a journal has about forty entries."""
 
 
 @cache
@@ -255,7 +255,7 @@ def known_tables() -> dict[str, tuple[Column, ...]]:
     connection = _own_schema()
     names = [row[1] for row in connection.execute(ENTRIES) if row[0] == "table"]
     infos = {name: connection.execute(f"PRAGMA table_xinfo({name})").fetchall() for name in names}
-    never_null = {"thought"}  # a generated column, whose formula is never NULL
+    never_null = {"thought"}  # a generated column whose formula is never NULL
     return {
         name: tuple(Column(row[1], row[2], not (row[3] or row[5] or row[1] in never_null), row[5]) for row in info)
         for name, info in infos.items()
@@ -302,7 +302,7 @@ LARGEST_INTEGER, LARGEST_REAL = 2**53, 1e100
 """Bounds of numbers. Larger integers are not exact in JSON, in figures and in Parquet."""
 
 MAX_NAME_CHARS = 20_000
-"""Longest name; the column ``student`` of a task may list a whole population."""
+"""Maximum length of a name; the column ``student`` of a task may list a whole population."""
 
 CHECKS = re.findall(r"CHECK \((\w+) IN \((.*?)\)\)", TABLES)
 CHOICES = {name: frozenset(ast.literal_eval(f"({values},)")) for name, values in CHECKS}
@@ -316,7 +316,7 @@ PATTERNS = {"rng_seed": r"-?[0-9]{1,100}", "kind": r"[A-Za-z][A-Za-z0-9_]{0,63}"
 """Columns of text whose values all match one regular expression."""
 
 MEANS = frozenset({"ast_depth", "cyclomatic", "num_lines", "num_variables"})
-"""Integer columns that some queries average under the same name."""
+"""Integer columns of which some queries return the mean under the same name."""
 
 TEXTS, NUMBERS = frozenset({str}), frozenset({int, float})
 TYPES: dict[str, frozenset[type]] = {"TEXT": TEXTS, "INTEGER": frozenset({int}), "REAL": NUMBERS}
@@ -332,7 +332,7 @@ def _column_types() -> dict[str, frozenset[type]]:
 
 
 def check_rows(path: Path, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> int:
-    """Raise UserError when a value has another type, range or form than its column. Returns the characters of text."""
+    """Raise UserError when a value does not have its column's type, range or form. Returns the characters of text."""
     columns = list(zip(names, zip(*rows, strict=True), strict=True))
     for name, values in columns:
         if fault := _fault(name, values):
@@ -343,7 +343,7 @@ def check_rows(path: Path, names: Sequence[str], rows: Sequence[tuple[Any, ...]]
 
 
 def _fault(name: str, values: tuple[Any, ...]) -> str:
-    """Return what is wrong with values of a column, "" when nothing is."""
+    """Return what is wrong with the values of a column; "" if nothing."""
     types = _column_types().get(name)
     if strange := {*map(type, values)} - (types or TEXTS | NUMBERS | {type(None)}):
         return f"a value of the type {min(kind.__name__ for kind in strange)}"

@@ -1,4 +1,4 @@
-"""Writes a journal: creates or opens the file, stores a step as one transaction, cuts it back when a run resumes."""
+"""Writes a journal: creates or opens the file, stores each step in one transaction, truncates it for a resume."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from redqueen.records import Birth, Individual
 
 
 class Journal(Reader):
-    """One open journal. ``create`` or ``open`` it; it closes with ``close`` or at the end of a ``with`` block.
+    """An open journal, from ``create`` or ``open``; closed by ``close`` or at the end of a ``with`` block.
 
-    SQLite runs with a write-ahead log and ``synchronous = FULL``: a committed step survives a power cut, and readers
-    do not block the writer. There is one commit (one fsync) a step.
+    SQLite runs with a write-ahead log and ``synchronous = FULL``: a committed step survives a power failure, and
+    readers do not block the writer. There is one commit (one fsync) per step.
     """
 
     @classmethod
     def create(cls, path: Path, run: RunRecord) -> Journal:
-        """Make a new journal at ``path`` and write the run's row. Raises UserError when a file is there already."""
+        """Create a journal at ``path`` with the run's row. Raises UserError when a file exists there."""
         path = Path(path)
         for ending in ("", *SIDE_FILES):
             if os.path.lexists(f"{path}{ending}"):
@@ -74,13 +74,13 @@ class Journal(Reader):
         return self
 
     def close(self) -> None:
-        """Close the file; a writer empties its log first, so that all data is in one file."""
+        """Close the file; a writer first moves its log into it, so that all data is in one file."""
         if self._limit is None:
-            with suppress(sqlite3.Error):  # while another process reads, the log stays, and readers use it
+            with suppress(sqlite3.Error):  # if another process is reading, the log stays; readers use it
                 self.connection.execute("PRAGMA busy_timeout = 500")
                 self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             writing_here[self.path.resolve()] -= 1
-            self._limit = TimeLimit()  # a second call does nothing
+            self._limit = TimeLimit()  # a second call does not repeat this
         super().close()
 
     def __enter__(self) -> Journal:
@@ -91,9 +91,9 @@ class Journal(Reader):
 
     @contextmanager
     def step(self, step: int) -> Iterator[StepWriter]:
-        """Open the transaction of one step (0: the state before the first). All of it is stored, or nothing.
+        """Open the transaction of one step (0: the state before the first), which is stored completely or not at all.
 
-        Raises ValueError when the step is in the journal already: resuming cuts the journal back first.
+        Raises ValueError when the journal already has the step: a resume must truncate it first.
         """
         with self._transaction():
             if self.connection.execute("SELECT 1 FROM step WHERE step = ?", (step,)).fetchone() is not None:
@@ -102,31 +102,31 @@ class Journal(Reader):
             yield StepWriter(self.connection, step)
 
     def truncate_after(self, step: int) -> int:
-        """Delete every step after ``step`` with all that belongs to it, and return how many were deleted.
+        """Delete every step after ``step`` with all its rows, and return how many steps were deleted.
 
-        Done on resume: steps after the checkpoint run again, and are then stored in the same rows.
+        A resume calls this: steps after the checkpoint run again and get the same row numbers.
         """
         with self._transaction():
             return self.connection.execute("DELETE FROM step WHERE step > ?", (step,)).rowcount
 
     def add_session(self, started_at_s: float, after_step: int | None) -> None:
-        """Record that a process starts to write now (Unix seconds); ``after_step`` is None for a run's first."""
+        """Record that a process starts to write (Unix seconds); ``after_step`` is None for a run's first process."""
         sql = "INSERT INTO session (started_at_s, after_step) VALUES (?, ?)"
         with self._transaction():
             self.connection.execute(sql, (started_at_s, after_step))
 
     def add_timings(self, step: int, seconds: Mapping[str, float]) -> None:
-        """Add wall-clock seconds by phase to a step that is stored already (its checkpoint follows its commit)."""
+        """Add seconds by phase to a stored step: its checkpoint is written after its commit."""
         with self._transaction():
             StepWriter(self.connection, step).add_timings(seconds)
 
     def set_evaluations(
         self, step: int, records: Iterable[EvaluationRecord], metrics: Mapping[str, float] | None = None
     ) -> None:
-        """Replace the evaluations and the given metrics of a stored step whose evaluation had been interrupted.
+        """Replace the evaluations and the given metrics of a stored step whose evaluation was interrupted.
 
-        The metrics replace all with the same prefix (``product/``): a process that was killed between this and its
-        checkpoint may have left some.
+        The metrics replace all with the same prefix (``product/``): a process that was killed between this call and its
+        checkpoint may have stored some.
         """
         metrics = metrics or {}
         with self._transaction():
@@ -137,7 +137,7 @@ class Journal(Reader):
             StepWriter(self.connection, step).add_metrics(metrics)
 
     def lengthen(self, config: Mapping[str, object], metrics: Mapping[str, float], step: int) -> None:
-        """Replace the config in the run's record, and store what changed as metrics of ``step``, in one transaction."""
+        """Replace the config in the run's record and store the changes as metrics of ``step``, in one transaction."""
         with self._transaction():
             self.connection.execute("UPDATE run SET config = ?", (json_text(config),))
             names = [(step, name) for name in metrics]
@@ -166,9 +166,9 @@ WHERE step = ?
 
 @dataclass(frozen=True)
 class StepWriter:
-    """The open transaction of one step. The order of calls is free, but tasks go before their attempts.
+    """The open transaction of one step. Add tasks before their attempts; the order is free otherwise.
 
-    Numbers that are not finite are stored as NULL: they are "not defined" in the journal.
+    Numbers that are not finite are stored as NULL, which means "not defined".
     """
 
     connection: sqlite3.Connection
@@ -183,11 +183,11 @@ class StepWriter:
         self._insert("timing", ((self.step, phase, value) for phase, value in seconds.items()))
 
     def add_individuals(self, individuals: Iterable[Individual]) -> None:
-        """Store members that are new in this step: the founders in step 0, later the newly born."""
+        """Store members that are new in this step: the founders in step 0, later the children."""
         self._insert("individual", ((i.id, self.step, i.role, i.slot, i.born_step, i.operator) for i in individuals))
 
     def add_births(self, births: Iterable[Birth]) -> None:
-        """Store replacements with their parents; the children go in with ``add_individuals`` as well."""
+        """Store replacements with their parents; add the children with ``add_individuals`` too."""
         for b in births:
             head = (b.child, self.step, b.replaced, b.operator, json_text(b.constants), str(b.rng_seed))
             space = "delta" if b.parents else "none"
@@ -221,7 +221,7 @@ class StepWriter:
         self._insert(f"task ({columns})", (_task_row(self.step, r) for r in records))
 
     def add_attempts(self, records: Iterable[AttemptRecord]) -> None:
-        """Store graded attempts, in order, and count them at their tasks.
+        """Store graded attempts, in order, and update the counts of their tasks.
 
         Raises ValueError for an attempt at a task that is not one of this step's.
         """
@@ -260,9 +260,9 @@ def plain(text: str) -> str:
 
 
 def place(part: str | None, text: str) -> tuple[int | None, int | None, str | None]:
-    """Return the place of ``part`` in ``text``: (first character counted from 1, characters, None).
+    """Return the position of ``part`` in ``text``: (first character counted from 1, characters, None).
 
-    Returns (None, None, part) when it is not a substring, or ``text`` has a NUL, where SQLite ends a substring.
+    Returns (None, None, part) when it is not a substring, or ``text`` has a NUL, at which SQLite ends a substring.
     """
     at = -1 if not part or "\0" in text else text.find(part)
     return (None, None, part) if part is None or at < 0 else (at + 1, len(part), None)
