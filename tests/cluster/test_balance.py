@@ -2,7 +2,7 @@
 
 import pytest
 
-from redqueen.cluster.host import uneven
+from redqueen.cluster.host import shards_to_move
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,13 @@ from redqueen.cluster.host import uneven
 def test_shards_move_to_machines_with_room_and_no_further(
     stand_on: list[str], room: dict[str, float], moving: list[int]
 ) -> None:
-    assert uneven(stand_on, room) == moving
+    assert shards_to_move(stand_on, room) == moving
 
 
 def test_after_a_move_nothing_is_left_to_move() -> None:
     room = {"a": 1.0, "b": 2.0, "c": 5.0}
     stand_on = ["a"] * 16
-    moving = uneven(stand_on, room)
+    moving = shards_to_move(stand_on, room)
     assert len(set(moving)) == len(moving)
     counts = {"a": 16 - len(moving)}
     assert counts["a"] == 2, "a core of eight has two of sixteen shards"

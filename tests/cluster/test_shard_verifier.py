@@ -68,7 +68,7 @@ def test_the_engine_of_a_divided_run_judges_at_the_shards_and_ends_their_verifie
     host = LocalHost(config)
     with open_engine(config, lambda config: sharded_adapters(config, host)) as engine:
         assert isinstance(engine.verifier, ShardedVerifier)
-        shards = [place.connection.shard for place in engine.verifier.fleet.places]
+        shards = [place.connection.shard for place in engine.verifier.fleet.shards]
         pids = [pid for shard in shards for pid in shard.verifier.process_ids()]
         assert len(pids) == 4 and all(Path(f"/proc/{pid}").exists() for pid in pids)
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)

@@ -1,9 +1,9 @@
-"""All shards of a run: calls go to all of them at once, and a lost shard is replaced by an exact copy.
+"""All shards of a run: they are called in parallel, and a lost shard is replaced by an exact copy.
 
-A lost shard is rebuilt from its newest backup, which the host keeps on another machine, and from the changes since
-(an update, children, resets), which are recorded here until a newer backup has arrived. A backup begins after each
-update and is awaited before the next one, so it travels while shards sample. The rebuilt shard is then asked the same
-call again. A shard computes the same on any machine, so losses do not change a run's results.
+A lost shard is rebuilt from its newest backup, which the host stores on another machine, and from later changes (an
+update, children, resets), which are recorded here until a newer backup has arrived. A backup begins after each update
+and is awaited before the next one, so it is transferred while shards sample. Then the call that failed is repeated. A
+shard computes the same on any machine, so losses do not change a run's results.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from redqueen.errors import UserError
 from redqueen.records import Rollout, ShardEvent, Tuning, UpdateStats
 
 MAX_LOSSES_OF_A_CALL = 3
-"""A call that loses more shards than this is at fault itself."""
+"""If one call loses more shards than this, the call itself is the cause, and the run stops."""
 MAX_LOSSES = 100
-"""Shards that a session may lose before it stops."""
+"""The run stops when a session has lost more shards than this."""
 
 Call = tuple[Any, ...]
 """A method of ``Shard`` and its arguments."""
 
 
 @dataclass
-class _Place:
-    """A shard as it is known from outside."""
+class _ShardState:
+    """What the driver knows of a shard."""
 
     slots: tuple[int, ...]
     connection: Connection
     num_updates: int = 0
     changes: list[Call] = field(default_factory=list)
-    """What changed the shard after the newest backup that has arrived, in order."""
+    """Changes since the newest backup that has arrived, in order."""
     backup: Answer | None = None
-    """A backup on its way, which holds the first ``num_kept`` changes."""
+    """A backup that is being transferred, with the first ``num_kept`` changes."""
     num_kept: int = 0
 
 
 def partition(slots: Slots, num_shards: int) -> list[tuple[int, ...]]:
-    """Return the slots of each shard: members in turn, so that roles spread evenly, with the slots that follow them."""
+    """Return the slots of each shard: members, hall of fame and distilled adapter, each distributed in turn."""
     shard_of = [slots.shard_of(slot, num_shards) for slot in range(slots.num_adapters)]
     return [tuple(slot for slot, at in enumerate(shard_of) if at == shard) for shard in range(num_shards)]
 
@@ -55,10 +55,10 @@ class Fleet:
         self.events: list[ShardEvent] = []
         self.num_lost = 0
         slots = partition(config.slots, config.cluster.num_shards)
-        self.places: list[_Place] = []
+        self.shards: list[_ShardState] = []
         for index, part in enumerate(slots):
             try:
-                self.places.append(_Place(part, host.open(index, part)))
+                self.shards.append(_ShardState(part, host.open(index, part)))
             except ShardLost as lost:
                 self.close()
                 raise UserError(
@@ -68,7 +68,7 @@ class Fleet:
         self.shard_of = {slot: i for i, part in enumerate(slots) for slot in part}
 
     def ask(self, calls: Mapping[int, Call]) -> dict[int, Any]:
-        """Ask several shards at once, by index; return their answers when all have arrived.
+        """Call several shards in parallel, by index; return all answers.
 
         Raises what a shard raised, and UserError when too many shards were lost.
         """
@@ -76,19 +76,19 @@ class Fleet:
         return {index: self._finish(index, calls[index], answers[index]) for index in calls}
 
     def ask_member(self, slot: int, method: str) -> Any:
-        """Ask the shard of a member for a method of ``Shard`` whose argument is the slot."""
+        """Call a method of a member's ``Shard`` whose only argument is the slot."""
         index = self.shard_of[slot]
         return self.ask({index: (method, slot)})[index]
 
     def change_member(self, slot: int, method: str, *arguments: Any) -> None:
-        """Ask the shard of a member to change it: a method of ``Shard`` whose first argument is the slot."""
+        """Call a method of a member's ``Shard`` that changes the member; its first argument is the slot."""
         self.change_shard(self.shard_of[slot], method, slot, *arguments)
 
     def change_shard(self, index: int, method: str, *arguments: Any) -> None:
-        """Ask a shard to change, and record the change until a backup holds it."""
+        """Call a method that changes a shard, and record the call until a backup contains the change."""
         call = (method, *arguments)
         self.ask({index: call})
-        self.places[index].changes.append(call)
+        self.shards[index].changes.append(call)
 
     def update(self, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None = None) -> list[UpdateStats]:
         """Implements ``Learner``. Each shard that has rollouts takes one update, once its last backup has arrived."""
@@ -100,11 +100,11 @@ class Fleet:
         calls: dict[int, Call] = {}
         for index, part in sorted(parts.items()):
             own = {slot: tuning for slot, tuning in (tunings or {}).items() if self.shard_of[slot] == index}
-            calls[index] = ("update", self.places[index].num_updates, part, own)
+            calls[index] = ("update", self.shards[index].num_updates, part, own)
         answers = self.ask(calls)
         for index, call in calls.items():
-            self.places[index].num_updates += 1
-            self.places[index].changes.append(call)
+            self.shards[index].num_updates += 1
+            self.shards[index].changes.append(call)
             self._begin_backup(index)
         self._rebalance()
         return sorted((one for part in answers.values() for one in part), key=lambda one: one.slot)
@@ -116,13 +116,13 @@ class Fleet:
 
     def close(self) -> None:
         """End all shards."""
-        for place in self.places:
-            place.connection.close()
+        for shard in self.shards:
+            shard.connection.close()
         self.host.close()
 
     def _send(self, index: int, call: Call) -> Answer:
         method, *arguments = call
-        return self.places[index].connection.send(method, *arguments)
+        return self.shards[index].connection.send(method, *arguments)
 
     def _finish(self, index: int, call: Call, answer: Answer) -> Any:
         losses = 0
@@ -134,17 +134,17 @@ class Fleet:
                 answer = self._send(index, call)
 
     def _begin_backup(self, index: int) -> None:
-        place = self.places[index]
-        place.backup, place.num_kept = self.host.keep(index, place.connection), len(place.changes)
+        shard = self.shards[index]
+        shard.backup, shard.num_kept = self.host.keep(index, shard.connection), len(shard.changes)
 
     def _await_backup(self, index: int) -> None:
-        """Wait for the backup on its way, if there is one, and forget the changes that it holds."""
-        place, losses = self.places[index], 0
-        while place.backup is not None:
+        """Wait for the backup that is being transferred, if any, and drop the recorded changes that it contains."""
+        shard, losses = self.shards[index], 0
+        while shard.backup is not None:
             try:
-                place.backup()
-                del place.changes[: place.num_kept]
-                place.backup = None
+                shard.backup()
+                del shard.changes[: shard.num_kept]
+                shard.backup = None
             except ShardLost as lost:
                 losses = self._replace(index, lost, losses)
 
@@ -158,7 +158,7 @@ class Fleet:
                     f"shard {index} was lost {losses} times over one call, and {self.num_lost} shards were lost in all "
                     f"(last: {lost}): find the cause, then `redqueen resume` the run"
                 )
-            self.places[index].connection.close()
+            self.shards[index].connection.close()
             try:
                 self._reopen(index)
                 return losses
@@ -166,26 +166,26 @@ class Fleet:
                 lost = again
 
     def _reopen(self, index: int) -> None:
-        place = self.places[index]
-        place.connection = self.host.open(index, place.slots)
+        shard = self.shards[index]
+        shard.connection = self.host.open(index, shard.slots)
         backup = self.host.kept(index)
         if backup is not None:
-            place.connection.send("restore", backup)()
-        for call in place.changes:
+            shard.connection.send("restore", backup)()
+        for call in shard.changes:
             self._send(index, call)()
-        if place.backup is not None:  # it may have been lost with the shard
+        if shard.backup is not None:  # the transfer may have been lost with the shard
             self._begin_backup(index)
         self._record(index, "opened")
 
     def _record(self, index: int, what: str, detail: str = "") -> None:
-        self.events.append(ShardEvent(index, what, self.places[index].connection.node, detail))
+        self.events.append(ShardEvent(index, what, self.shards[index].connection.node, detail))
 
     def _rebalance(self) -> None:
         """Move shards to machines with more free cores, each as soon as its backup has arrived."""
-        for index in self.host.misplaced([place.connection for place in self.places]):
+        for index in self.host.misplaced([shard.connection for shard in self.shards]):
             self._await_backup(index)
             self._record(index, "moved")
-            self.places[index].connection.close()
+            self.shards[index].connection.close()
             try:
                 self._reopen(index)
             except ShardLost as lost:

@@ -20,21 +20,21 @@ class ShardLost(Exception):
 
 
 Answer = Callable[[], Any]
-"""An answer that is awaited: the call waits for it. It raises ShardLost, or what the shard itself raised."""
+"""A pending answer; calling it waits for the answer. It raises ShardLost, or what the shard itself raised."""
 
 
 class Connection(Protocol):
-    """An open shard, and the way to it."""
+    """The connection to an open shard."""
 
     @property
     def node(self) -> str:
         """The name of the machine (or process) that the shard runs on."""
 
     def send(self, method: str, *arguments: object) -> Answer:
-        """Ask for a method of ``Shard``. Raises nothing: errors are in the answer."""
+        """Call a method of ``Shard``. It never raises: errors are raised by the answer."""
 
     def close(self) -> None:
-        """End the shard, whatever it does."""
+        """End the shard, even if it is busy."""
 
 
 class Host(Protocol):
@@ -46,23 +46,23 @@ class Host(Protocol):
     def keep(self, index: int, connection: Connection) -> Answer:
         """Begin to copy a shard's backup to a place that outlives the shard.
 
-        The backup before it stays valid until the answer has arrived, which raises ShardLost when the copy failed.
+        The previous backup stays valid until the answer has arrived, which raises ShardLost when the copy failed.
         """
 
     def kept(self, index: int) -> Backup | None:
         """Return the newest backup of a shard; None when there never was one. Raises ShardLost when it is lost too."""
 
     def misplaced(self, connections: Sequence[Connection]) -> list[int]:
-        """Return which shards to move, because machines came or left."""
+        """Return the shards to move because machines joined or left."""
 
     def close(self) -> None:
         """Release what was opened."""
 
 
-def uneven(machines: Sequence[str], room: Mapping[str, float]) -> list[int]:
-    """Return which shards to move so that machines have shards in proportion to ``room`` (cores), fullest first.
+def shards_to_move(machines: Sequence[str], room: Mapping[str, float]) -> list[int]:
+    """Return the shards to move so that machines have shards in proportion to ``room`` (cores), fullest first.
 
-    ``machines``: the machine of each shard. Shards on a machine that is gone stay: the next call finds them lost.
+    ``machines``: the machine of each shard. Shards of a lost machine are not moved: the next call finds them lost.
     """
     on: dict[str, list[int]] = {node: [] for node in room}
     for index, node in enumerate(machines):
@@ -106,7 +106,7 @@ class LocalHost:
 
 
 class LocalConnection:
-    """Implements ``Connection`` by plain calls: the shard works when the answer is fetched."""
+    """Implements ``Connection`` by plain calls: the shard computes when the answer is called."""
 
     node = "this process"
 
@@ -118,5 +118,5 @@ class LocalConnection:
         return partial(getattr(self.shard, method), *arguments)
 
     def close(self) -> None:
-        """End what the shard has started."""
+        """Close the shard."""
         self.shard.close()

@@ -1,8 +1,8 @@
-"""Shards as actors of a Ray cluster: one process each, on the machine with most free cores, and opened again when lost.
+"""Shards as actors of a Ray cluster: one process each, on the machine with most free cores, and reopened when lost.
 
-Ray's own restarts and retries are off: a restarted actor would run its constructor again without what was learned. A
-backup goes from one shard's machine to another's and not through the driver. A process that hangs is alive, so a
-second thread of the actor reports progress, and a shard without progress counts as lost.
+Ray's own restarts and retries are off: a restarted actor would run its constructor again and lose what was learned. A
+backup goes directly from one shard's machine to another's. To detect a process that hangs, a second thread of the actor
+reports progress, and a shard without progress counts as lost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from redqueen.cluster.host import Answer, Connection, ShardLost, uneven
+from redqueen.cluster.host import Answer, Connection, ShardLost, shards_to_move
 from redqueen.cluster.shard import Backup, Shard
 from redqueen.config import Config
 from redqueen.errors import UserError, first_line
@@ -28,9 +28,9 @@ from redqueen.errors import UserError, first_line
 POLL_S = 0.5
 """Seconds between two requests for the progress of a shard without an answer."""
 SILENCE_S = 120.0
-"""Seconds without progress after which a shard that was asked something counts as lost (ours)."""
+"""Seconds without progress after which a shard with a pending call counts as lost (ours)."""
 START_FACTOR = 5
-"""A shard may load its base for this many times ``SILENCE_S``."""
+"""While a shard loads its base, it may be silent for this many times ``SILENCE_S``."""
 
 
 class ShardActor:
@@ -61,13 +61,13 @@ class ShardActor:
         return self.backups[index, version]
 
     def drop(self, index: int, version: int) -> None:
-        """Forget a backup that a newer one has replaced."""
+        """Delete a backup that a newer one has replaced."""
         self.backups.pop((index, version), None)
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """A backup that has arrived: in the object store of its shard's machine, and at another shard, if there is one."""
+class _StoredBackup:
+    """A complete backup: in the object store of its shard's machine, and at another shard, if there is one."""
 
     version: int
     reference: Any
@@ -87,24 +87,24 @@ class RayHost:
                 f"--cluster {address}: no Ray cluster answers ({first_line(error)}); start one: `ray start --head`, "
                 "and on every other machine `ray start --address=HEAD:6379`"
             ) from None
-        gpus = 0.0 if config.run.device == "cpu" else sum(_of(node, "GPU") for node in _nodes())
-        remote: Any = ray.remote  # its types know other options than it takes
+        gpus = 0.0 if config.run.device == "cpu" else sum(_amount(node, "GPU") for node in _nodes())
+        remote: Any = ray.remote  # its type stubs do not have all options
         self._actor_class = remote(
-            num_cpus=0,  # this host places shards: one core must be able to take the shards of a lost machine
+            num_cpus=0,  # this host places shards itself: one core must be able to run those of a lost machine
             num_gpus=min(0.5, gpus / (2 * config.cluster.num_shards)),  # half a device each, for the same reason
             max_restarts=0,
             max_task_retries=0,
             concurrency_groups={"side": 2},
         )(ShardActor)
         self.connections: dict[int, RayConnection] = {}
-        self.backups: dict[int, _Kept] = {}
+        self.backups: dict[int, _StoredBackup] = {}
         self.num_backups = 0
 
     def open(self, index: int, slots: Sequence[int]) -> RayConnection:
         """Open a shard on the machine with most free cores. Raises ShardLost when it cannot be opened."""
         self.connections.pop(index, None)
         taken = Counter(connection.node_id for connection in self.connections.values())
-        nodes = sorted(_nodes(), key=lambda node: ((taken[node["NodeID"]] + 1) / _of(node, "CPU"), node["NodeID"]))
+        nodes = sorted(_nodes(), key=lambda node: ((taken[node["NodeID"]] + 1) / _amount(node, "CPU"), node["NodeID"]))
         if not nodes:
             raise ShardLost("no machine of the cluster has a free core")
         node_id = nodes[0]["NodeID"]
@@ -115,7 +115,7 @@ class RayHost:
         return connection
 
     def keep(self, index: int, connection: Connection) -> Answer:
-        """Begin a backup to another machine, or else to another process; its own machine's object store has it too."""
+        """Begin a backup to another machine, or else another process; the own machine's object store has it too."""
         assert isinstance(connection, RayConnection)
         self.num_backups += 1
         version, reference = self.num_backups, connection.actor.call.remote("backup")
@@ -124,15 +124,15 @@ class RayHost:
         def arrive() -> None:
             _wait(reference, connection, self.silence_s)
             keeper = None
-            for other in self._others(index, connection):  # the first may be gone since
+            for other in self._others(index, connection):  # the first may be lost by now
                 try:
                     ray.get(sent.get(other) or other.side("keep", index, version, reference), timeout=self.silence_s)
                     keeper = other
                     break
-                except RayError:  # the other shard is lost, which its next call finds, or this one is
+                except RayError:  # either the other shard is lost, which its next call detects, or this one
                     _wait(reference, connection, self.silence_s)
             before = self.backups.get(index)
-            self.backups[index] = _Kept(version, reference, keeper)
+            self.backups[index] = _StoredBackup(version, reference, keeper)
             if before is not None and before.keeper is not None:
                 before.keeper.side("drop", index, before.version)
 
@@ -147,16 +147,16 @@ class RayHost:
             try:
                 return cast(Backup, ray.get(kept.keeper.side("kept", index, kept.version), timeout=self.silence_s))
             except RayError:
-                pass  # its keeper is lost as well
+                pass  # the keeper is lost too
         try:
             return cast(Backup, ray.get(kept.reference, timeout=self.silence_s))
         except RayError as error:
             raise ShardLost(f"its backup is lost too ({type(error).__name__})") from None
 
     def misplaced(self, connections: Sequence[Connection]) -> list[int]:
-        """Return which shards to move so that new machines get their share."""
+        """Return the shards to move so that new machines get their share."""
         machines = [cast(RayConnection, connection).node_id for connection in connections]
-        return uneven(machines, {node["NodeID"]: _of(node, "CPU") for node in _nodes()})
+        return shards_to_move(machines, {node["NodeID"]: _amount(node, "CPU") for node in _nodes()})
 
     def close(self) -> None:
         """Leave the cluster."""
@@ -176,11 +176,11 @@ class RayConnection:
         self.node = f"{node} {node_id[:6]}"
 
     def send(self, method: str, *arguments: object) -> Answer:
-        """Ask for a method of ``Shard``."""
+        """Call a method of ``Shard``."""
         return partial(_wait, self.actor.call.remote(method, *arguments), self, self.silence_s)
 
     def side(self, method: str, *arguments: object) -> Any:
-        """Ask the actor's second thread; return Ray's reference to the answer."""
+        """Call a method on the actor's second thread; return Ray's reference to the answer."""
         return getattr(self.actor, method).options(concurrency_group="side").remote(*arguments)
 
     def close(self) -> None:
@@ -189,7 +189,7 @@ class RayConnection:
 
 
 def _check_port(address: str) -> None:
-    """Raise OSError when nothing answers at HOST:PORT; Ray itself would wait there for minutes."""
+    """Raise OSError when nothing answers at HOST:PORT; Ray itself would wait for minutes."""
     host, colon, port = address.rpartition(":")
     if colon and "/" not in address and port.isdigit():
         socket.create_connection((host, int(port)), timeout=10).close()
@@ -215,8 +215,8 @@ def _wait(reference: Any, connection: RayConnection, silence_s: float) -> Any:
 
 
 def _nodes() -> list[dict[str, Any]]:
-    return [node for node in ray.nodes() if node["Alive"] and _of(node, "CPU") >= 1]
+    return [node for node in ray.nodes() if node["Alive"] and _amount(node, "CPU") >= 1]
 
 
-def _of(node: dict[str, Any], resource: str) -> float:
+def _amount(node: dict[str, Any], resource: str) -> float:
     return float(node["Resources"].get(resource, 0.0))

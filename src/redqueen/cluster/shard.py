@@ -1,7 +1,7 @@
 """One shard: some members of the population with a base, samplers and a learner of their own, in one process.
 
-Callers name members by their slots in the whole population; inside, slots count from 0. Every call may be repeated
-after a lost answer: an update carries the number of updates before it, and all other calls are idempotent.
+Callers name members by their slots in the whole population; inside, slots are numbered from 0. Every call can be
+repeated after a lost answer: an update has the number of updates before it, and all other calls are idempotent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from redqueen_sandbox.sandbox import Sandbox
 PROPOSER, SOLVER = "proposer", "solver"
 
 Part = str | tuple[float, int | None, tuple[str, ...] | None]
-"""A sampler of a shard: the proposer, the solver, or what ``Adapters.sampler`` is asked for."""
+"""A sampler of a shard: the proposer, the solver, or the arguments of ``Adapters.sampler``."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Backup:
 class Shard:
     """The members of ``slots``. Call it from one thread at a time.
 
-    ``loaded`` is a base that is loaded already; ``report`` receives progress.
+    ``loaded``: an already loaded base; ``report`` gets the progress.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Shard:
         self.config, self.slots = config, tuple(slots)
         set_up_torch(config)
         self.progress = 0
-        """Grows while work goes on; another thread may read it."""
+        """Increases while the shard works; another thread may read it."""
         self.verifier: Sandbox | None = None
         self.report = report
         self.adapters = build_adapters(config, loaded or load_frozen(config), self.slots, self._tick)
@@ -68,13 +68,13 @@ class Shard:
         return self.adapters.limits
 
     def sample(self, part: Part, requests: Sequence[Request]) -> list[list[Completion]]:
-        """Sample as the proposer, the solver, or a sampler made for this."""
+        """Sample with the proposer, the solver, or a new sampler."""
         return self._sampler(part).sample([replace(request, slot=self.local[request.slot]) for request in requests])
 
     def update(
         self, num_updates: int, rollouts: Sequence[Rollout], tunings: Mapping[int, Tuning] | None
     ) -> list[UpdateStats]:
-        """Take the update after the first ``num_updates``; return the same answer when it was taken already.
+        """Take the update after the first ``num_updates``; if it was already taken, return the same answer again.
 
         Raises ValueError for any other number: the shard and the caller disagree about its state.
         """
@@ -89,7 +89,7 @@ class Shard:
         return list(self.last_stats)
 
     def judge(self, work: Sequence[Callable[[Rules], Jobs[Any]]]) -> list[Any]:
-        """Judge proposals or answers of any member. Raises UserError when there is no sandbox."""
+        """Verify proposals or grade answers of any member. Raises UserError when there is no sandbox."""
         if self.verifier is None:
             for name in self.config.propose.domains:
                 open_domain(name)

@@ -1,7 +1,7 @@
 """The engine's adapters over shards: requests and rollouts go to the shards of their members.
 
-Text, tokens, advantages and statistics travel in every step. Factors travel when a child is bred from them, a member
-enters the hall of fame or a checkpoint is written.
+Texts, tokens, advantages and statistics are transferred in every step; factors only when a child is bred from them, a
+member enters the hall of fame or a checkpoint is written.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from redqueen_sandbox.programs import Rules
 
 
 class ShardedSampler:
-    """Implements ``Sampler``: a member's shard answers its requests; all shards share those to the base model."""
+    """Implements ``Sampler``: each member's shard samples its requests; all shards share those to the base model."""
 
     def __init__(self, fleet: Fleet, part: Part) -> None:
         self.fleet, self.part = fleet, part
@@ -38,7 +38,7 @@ class ShardedSampler:
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
         """Return the completions of each request, in the order of the requests."""
         to_base = [i for i, request in enumerate(requests) if request.slot == BASE_SLOT]
-        shard_of = {i: at * len(self.fleet.places) // len(to_base) for at, i in enumerate(to_base)}
+        shard_of = {i: at * len(self.fleet.shards) // len(to_base) for at, i in enumerate(to_base)}
         numbers: dict[int, list[int]] = {}
         for i, request in enumerate(requests):
             numbers.setdefault(shard_of[i] if i in shard_of else self.fleet.shard_of[request.slot], []).append(i)
@@ -53,18 +53,18 @@ class ShardedSampler:
 
 
 class ShardedVerifier:
-    """Implements ``JobRunner``: shards get the work in turn, so that none gets all the slow programs.
+    """Implements ``JobRunner``: the work is dealt to the shards in turn, so that none gets all the slow programs.
 
     Raises UserError when the machine of a shard has no sandbox.
     """
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
-        fleet.ask({index: ("judge", []) for index in range(len(fleet.places))})
+        fleet.ask({index: ("judge", []) for index in range(len(fleet.shards))})
 
     def judge(self, work: Sequence[Callable[[Rules], Jobs[Answer]]]) -> list[Answer]:
         """Return the answers in the order of ``work``."""
-        num_shards = len(self.fleet.places)
+        num_shards = len(self.fleet.shards)
         calls: dict[int, Call] = {i: ("judge", work[i::num_shards]) for i in range(min(num_shards, len(work)))}
         answers: list[Answer] = [None] * len(work)  # type: ignore[list-item]
         for index, part in self.fleet.ask(calls).items():
@@ -100,29 +100,29 @@ class ShardedStore:
         self.fleet.change_member(slot, "forget")
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return all factors and what the learner keeps, under the names that one process gives them."""
-        calls: dict[int, Call] = {index: ("state_dict",) for index in range(len(self.fleet.places))}
+        """Return all factors and optimiser moments, under the same names as in one process."""
+        calls: dict[int, Call] = {index: ("state_dict",) for index in range(len(self.fleet.shards))}
         state: dict[str, Tensor] = {}
         rows: dict[int, Tensor] = {}
         for index, part in self.fleet.ask(calls).items():
-            slots = self.fleet.places[index].slots
+            slots = self.fleet.shards[index].slots
             rows |= dict(zip(slots, part.pop(FACTORS), strict=True))
             state |= {_renumbered(name, dict(enumerate(slots))): tensor for name, tensor in part.items()}
         return {FACTORS: torch.stack([rows[slot] for slot in range(self.num_slots)])} | state
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore what ``state_dict`` returned, here or in one process."""
+        """Restore what ``state_dict`` returned, from shards or from one process."""
         factors = tensors[FACTORS]
         check_shape(factors, (self.num_slots, flattened(self.genotype(0)).numel()))
-        for index, place in enumerate(self.fleet.places):
-            local = {slot: i for i, slot in enumerate(place.slots)}
+        for index, shard in enumerate(self.fleet.shards):
+            local = {slot: i for i, slot in enumerate(shard.slots)}
             own = {name: tensor for name, tensor in tensors.items() if _slot_of(name) in local}
             part = {_renumbered(name, local): tensor for name, tensor in own.items()}
-            self.fleet.change_shard(index, "load_state", {FACTORS: factors[list(place.slots)]} | part)
+            self.fleet.change_shard(index, "load_state", {FACTORS: factors[list(shard.slots)]} | part)
 
 
 _SLOT = re.compile(rf"(?<={re.escape(MOMENTS)})((?:[a-z]+\.)?)(\d+)(?=\.)")
-"""The slot in the name of one of the learner's tensors, behind what says which of its parts keeps it."""
+"""The slot in the name of one of the learner's tensors, after an optional prefix."""
 
 
 def _slot_of(name: str) -> int | None:
@@ -131,7 +131,7 @@ def _slot_of(name: str) -> int | None:
 
 
 def _renumbered(name: str, numbers: Mapping[int, int]) -> str:
-    """Return the name with another slot in it."""
+    """Return the name with its slot replaced according to ``numbers``."""
     return _SLOT.sub(lambda found: f"{found[1]}{numbers[int(found[2])]}", name)
 
 
@@ -161,7 +161,7 @@ def sharded_adapters(config: Config, host: Host) -> Adapters:
 
 
 def adapters_here(report: Report = unheard) -> LoadAdapters:
-    """Return what opens the adapters in this process, in as many shards as the config says."""
+    """Return a function that opens the adapters in this process, in as many shards as the config has."""
 
     def load(config: Config) -> Adapters:
         if config.cluster.num_shards == 1:
@@ -172,7 +172,7 @@ def adapters_here(report: Report = unheard) -> LoadAdapters:
 
 
 def adapters_at(address: str) -> LoadAdapters:
-    """Return what opens the adapters on the Ray cluster at ``address``.
+    """Return a function that opens the adapters on the Ray cluster at ``address``.
 
     Raises UserError when Ray is not installed; opening raises it when no cluster answers.
     """

@@ -1,11 +1,11 @@
-"""The canary: a server's log-probabilities for each adapter are compared with the learner's own before they are used.
+"""The canary: before an adapter is used, a server's log-probabilities for it are compared with the learner's own.
 
-A server that serves the base model, another adapter, the version before or an adapter without some of its modules
-answers without an error. So it is asked for the log-probabilities of the most likely next tokens after a few prompts,
-for each of the first tokens that it writes there, and the learner computes the same from the factors. The answer is
-wrong when it is far from the learner's (a mean difference beyond the tolerance, or beyond twice the tolerance after one
-prompt), or when it is much nearer to one of those other adapters, so that a swap of adapters that hardly differ is
-found too. The method and its constants are ours.
+A server that serves the base model, another adapter, an earlier version or an adapter without some modules answers
+without an error. The canary therefore lets it write a few tokens after some prompts and asks for the log-probabilities
+of the most likely tokens at each; the learner computes the same from the factors. The answer is wrong if it is far from
+the learner's (a mean difference beyond the tolerance, or beyond twice the tolerance after one prompt), or if it is much
+nearer to one of those other adapters, which also detects a swap of adapters that hardly differ. The method and its
+constants are ours.
 """
 
 from __future__ import annotations
@@ -27,39 +27,40 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 TIMES_NEARER = 3.0
-"""An answer is another adapter's when it is this many times nearer to that one's than to our own."""
+"""An answer is attributed to another adapter when it is this many times nearer to that one than to our own."""
 HARMLESS = 1e-3
-"""Mean difference in nats below which no adapter is mistaken for another: two engines round this differently."""
+"""Mean difference in nats below which no answer is attributed to another adapter, since engines round differently."""
 STEPS = 4
 """Tokens that a server writes after each prompt: those after the first come from other kernels, in other batches."""
 TIMES_ALONE = 2.0
-"""How many tolerances an answer after one prompt may be off: a mean over all prompts hides one that is wrong."""
+"""Allowed difference after a single prompt, in tolerances: a mean over all prompts would hide one wrong answer."""
 TEMPERATURE = 0.75
-"""At 1, raw and processed log-probabilities are equal; the colder, the more rounding counts."""
+"""Not 1, at which raw and processed log-probabilities are equal; lower temperatures increase rounding errors."""
 BASE = "the base model"
 UNKNOWN = "no known adapter (does the server run with --logprobs-mode processed_logprobs?)"
 MAX_AT_ONCE, PARAMETERS_AT_ONCE = 16, 1 << 28
-"""Adapters in one forward pass, and their parameters: a gigabyte in fp32."""
+"""Maximum number of adapters in one forward pass, and of their parameters (a gigabyte in fp32)."""
 LOWEST, HIGHEST = -8, 5
 """Random adapters are scaled by powers of two in this range."""
 MAX_PROMPTS = 8
 PROMPT_TOKENS, LONG_TOKENS = 64, 320
-"""The last tokens of each of the run's prompts, and the length of one more, which fills blocks of a prefix cache."""
+"""Tokens kept from the end of each of the run's prompts, and tokens of the long prompt, which fills a prefix cache."""
 GIVEN, OWN = "given", "own"
 
 
 def probe_prompts(config: Config, tokenizer: PreTrainedTokenizerBase, longest: int) -> list[tuple[int, ...]]:
-    """Return the ends of a proposing and a solving prompt of each kind, at most ``MAX_PROMPTS``, and a long one.
+    """Return the ends of proposing and solving prompts of each kind, and a long one; ``MAX_PROMPTS`` at most.
 
     The long prompt repeats all of them until it has ``LONG_TOKENS``. None has more than ``longest`` tokens.
     """
-    form, texts = choose_format(config), []
+    prompt_format, texts = choose_format(config), []
     for name in num_proposals(config.propose):
         seed = domain_of(name).seed
-        texts += [form.propose(name, (), seed if kinds()[name].needs_given else None), form.solve(seed)]
+        given = seed if kinds()[name].needs_given else None
+        texts += [prompt_format.propose(name, (), given), prompt_format.solve(seed)]
     try:
-        found = [tuple(form.encode(tokenizer, text)) for text in dict.fromkeys(texts)]
-    except Exception as error:  # a chat template is a program of the model's, and may fail in any way
+        found = [tuple(prompt_format.encode(tokenizer, text)) for text in dict.fromkeys(texts)]
+    except Exception as error:  # a chat template is a program of the model and may raise anything
         raise UserError(f"the tokenizer of model.base {config.model.base} cannot write a prompt ({error})") from None
     whole = tuple(token for prompt in found for token in prompt)
     return [
@@ -75,7 +76,7 @@ class Probe:
         self.bank, self.prompts, self.temperature = bank, tuple(prompts), temperature
         self.vocabulary = int(bank.base.head.weight.shape[0])
         self.sorts = sorted({_sort_of(site) for site in bank.sites})
-        """The sorts of adapted modules, such as ``q_proj``."""
+        """The types of adapted modules, such as ``q_proj``."""
         self.at_once = max(1, min(MAX_AT_ONCE, PARAMETERS_AT_ONCE // bank.num_parameters))
 
     @torch.inference_mode()
@@ -97,14 +98,14 @@ class Probe:
         return torch.cat(found)
 
     def ablated(self, row: Tensor) -> dict[str, Tensor]:
-        """Return the row without each sort of module in turn, by what is missing."""
+        """Return the row without each type of module in turn, by a description of what is missing."""
         return {f"the adapter without its {sort}": self._scaled(row, {sort: None}) for sort in self.sorts}
 
     def strong(self, seed: int, least: float) -> Tensor:
-        """Return random factors (parameters,) of which each sort of module moves our answers by ``least`` nats.
+        """Return random factors (parameters,) in which each type of module changes our answers by ``least`` nats.
 
-        They are hardly stronger, so that no sort hides the others and half precision is exact enough. Raises UserError
-        when a sort of module changes nothing.
+        They are hardly stronger, so that no type hides the others and half precision is exact enough. Raises UserError
+        when a type of module changes nothing.
         """
         generator = torch.Generator().manual_seed(seed)
         row = torch.empty(self.bank.num_parameters)
@@ -124,13 +125,13 @@ class Probe:
             powers |= {sort: powers[sort] + 1 for sort in weak}
         if min(moved.values()) < 10 * HARMLESS:
             raise UserError(
-                "population.lora_targets: one of them does not change the base's answers, so that no server could be "
+                "population.lora_targets: one of them does not change the base's answers, so servers cannot be "
                 "checked: set sampler.kind = torch, or other targets"
             )
         return scaled
 
     def _scaled(self, row: Tensor, powers: Mapping[str, int | None]) -> Tensor:
-        """Return a row whose sorts of modules are scaled by two to their power; None: by 0."""
+        """Return the row with each type of module scaled by two to its power; None: by 0."""
         scaled = row.clone()
         for site in self.bank.sites:
             power = powers.get(_sort_of(site), 0)
@@ -143,7 +144,7 @@ def _sort_of(site: Site) -> str:
 
 
 def nearest(given: Tensor, own: Tensor, others: Mapping[str, Tensor]) -> str:
-    """Return which of ``others`` the answer ``given`` (n,) is clearly nearer to than to ``own``; "" for none."""
+    """Return the name in ``others`` that the answer ``given`` (n,) is clearly nearer to than to ``own``; "" if none."""
     far = float((given - own).norm())
     near = {name: float((given - other).norm()) for name, other in others.items()}
     name = min(near, key=near.__getitem__, default="")
@@ -160,17 +161,17 @@ def judge_all(
 ) -> list[tuple[float, str]]:
     """Judge ``answers[i][p]``, ``STEPS`` tokens of adapter i (``rows[i]``) after prompt p, with the likeliest of each.
 
-    ``others[i]``: factors of what adapter i could be mistaken for, besides the base model and the other adapters.
-    Returns for each adapter the mean distance from ours in nats, and whose answers they are ("": its own).
+    ``others[i]``: factors that a server might use instead of adapter i, in addition to the base model and the other
+    adapters. Returns for each adapter the mean distance from ours in nats, and whose answers they are ("": its own).
     """
     num = len(rows)
     named = [(i, name, row) for i, own_others in enumerate(others) for name, row in own_others.items()]
-    everybody = [*enumerate(rows), (0, torch.zeros_like(rows[0])), *((i, row) for i, _, row in named)]
+    all_rows = [*enumerate(rows), (0, torch.zeros_like(rows[0])), *((i, row) for i, _, row in named)]
     firsts: list[list[dict[str, Tensor]]] = [[] for _ in rows]
     laters: list[list[dict[str, Tensor]]] = [[] for _ in rows]
     for p, prompt in enumerate(probe.prompts):
-        texts = [(*prompt, *answers[i][p].tokens[:-1]) for i, _ in everybody]
-        own = probe.logprobs([row for _, row in everybody], texts, STEPS)  # (everybody, STEPS, vocabulary)
+        texts = [(*prompt, *answers[i][p].tokens[:-1]) for i, _ in all_rows]
+        own = probe.logprobs([row for _, row in all_rows], texts, STEPS)  # (all_rows, STEPS, vocabulary)
         for i, answer in enumerate(answers):
             mine = {name: num + 1 + k for k, (j, name, _) in enumerate(named) if j == i}
             shared = {BASE: num} | {f"adapter {j + 1} of those loaded with it": j for j in range(num) if j != i}
@@ -182,9 +183,9 @@ def judge_all(
 def _compared(
     own: Tensor, likely: Sequence[Mapping[int, float]], at: int, others: Mapping[str, int]
 ) -> dict[str, Tensor]:
-    """Return log-probabilities (n,) of the listed tokens: the server's, our own, and those of others, by name.
+    """Return log-probabilities (n,) of the listed tokens by name: the server's, our own, and those of others.
 
-    ``own`` (adapters, steps, vocabulary) has the adapter itself at ``at``, and the others where ``others`` says.
+    ``own`` (adapters, steps, vocabulary) has the adapter itself at ``at``, and the others at the indices in ``others``.
     """
     listed = {OWN: at, **others}
     found = {

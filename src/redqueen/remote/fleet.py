@@ -1,7 +1,7 @@
 """All servers of a run: each has every adapter in its current version, and requests are spread over them.
 
-A version has a name and a folder of its own. It is loaded in addition to the previous one, checked by the canary, and
-only then used; the one before is unloaded last. A lost server is tried again, and everything is loaded and checked
+Each version has its own name and folder. It is loaded in addition to the previous one, checked by the canary, and only
+then used; finally the previous one is unloaded. A lost server is tried again, and everything is loaded and checked
 again.
 """
 
@@ -36,19 +36,19 @@ NUM_TRIES = 3
 PAUSE_S = 1.0
 """Seconds between two tries of a server, and between two reports of progress."""
 RETRY_S = 60.0
-"""While another server is ready, a lost one is tried this often: one that is half dead takes long to fail."""
+"""Seconds between tries of a lost server while another is ready: a half-dead server takes long to fail."""
 BEFORE = "the version before"
 RECONNECT_S = 600.0
-"""Seconds that a run waits when no server is left, before it stops (ours): a large base loads for minutes."""
+"""Seconds that a run waits for a server before it stops, when none is left (ours): a large base loads for minutes."""
 CANARY_TOLERANCE = 0.2
-"""Mean difference in nats between a server's log-probabilities and the learner's own at which the run stops. Ours: at
-temperature 0.7 two engines in bfloat16 differ by 0.12 on 30 layers; a missing sort of module differs by more."""
+"""Mean difference in nats between a server's log-probabilities and the learner's own above which the run stops. Ours:
+at temperature 0.7 two engines in bfloat16 differ by 0.12 on 30 layers; a missing type of module differs by more."""
 TIMES_TOLERANCE = 1.5
-"""How much, in tolerances, each sort of module of the first canary's adapters moves the answers."""
+"""Effect of each type of module of the first canary's adapters on the answers, in tolerances."""
 
 PLAIN = {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0}
 PLAIN |= {"presence_penalty": 0.0, "frequency_penalty": 0.0}
-"""Every setting that a server would otherwise take from the model's generation config, at its neutral value."""
+"""Neutral values of all settings that a server would otherwise take from the model's generation config."""
 
 Ask = tuple[int, Mapping[str, Any]]
 """A slot, and the body of a request for completions without the adapter's name."""
@@ -58,9 +58,9 @@ Ask = tuple[int, Mapping[str, Any]]
 class Replica:
     """A server and the versions that it serves, by slot.
 
-    ``checked``: it passed its first canary. ``names``: the adapters that it was asked to load and not yet to unload,
-    also before it was lost. ``verified``: slots that were checked after anything was last loaded. ``retry_at``: when a
-    lost server is tried again while another is ready.
+    ``checked``: it passed its first canary. ``names``: adapters that were loaded and not yet unloaded, also from before
+    it was lost. ``verified``: slots that were checked since the last load. ``retry_at``: when a lost server is tried
+    again while another is ready.
     """
 
     server: Server
@@ -73,7 +73,7 @@ class Replica:
 
 
 def open_fleet(config: Config, bank: AdapterBank, tokenizer: PreTrainedTokenizerBase, limits: TextLimits) -> Fleet:
-    """Wait for the servers and check them. Raises UserError when one is missing or fails its canary."""
+    """Open the fleet of a run. Raises UserError when a server is missing or fails its canary."""
     probe = Probe(bank, probe_prompts(config, tokenizer, limits.max_positions - STEPS))
     fleet = Fleet(config.sampler, Versions(bank, config.sampler.adapter_folder), probe)
     try:
@@ -85,7 +85,7 @@ def open_fleet(config: Config, bank: AdapterBank, tokenizer: PreTrainedTokenizer
 
 
 class Fleet:
-    """All servers of a run. Reports losses and returns on stderr."""
+    """All servers of a run. Prints on stderr when a server is lost or back."""
 
     def __init__(self, config: SamplerConfig, versions: Versions, probe: Probe) -> None:
         self.config, self.versions, self.probe = config, versions, probe
@@ -100,11 +100,11 @@ class Fleet:
             self._pause(lost, deadline)
 
     def ask(self, asks: Sequence[Ask], report: Report = unheard) -> list[list[Sampled]]:
-        """Return the completions of each ask, by the members as they are now.
+        """Return the completions of each request, sampled by the current versions of the members.
 
-        ``report`` gets progress at least once in ``PAUSE_S``; when it raises, all requests are given up. Raises
-        UserError when no server is left for ``RECONNECT_S``, one is lost again and again, an adapter cannot be loaded
-        or a canary fails.
+        ``report`` gets progress at least every ``PAUSE_S``; if it raises, all requests are cancelled. Raises UserError
+        when no server is available for ``RECONNECT_S``, when one is lost ``NUM_TRIES`` times, when an adapter cannot be
+        loaded, and when a canary fails.
         """
         wanted = {slot: self.versions.of(slot) for slot in dict.fromkeys(slot for slot, _ in asks)}
         found: dict[int, list[Sampled]] = {}
@@ -117,12 +117,12 @@ class Fleet:
                 if losses[replica] == NUM_TRIES:
                     raise UserError(
                         f"the server at {replica.server.url} was lost {NUM_TRIES} times over the same requests "
-                        f"({replica.why_lost}): look into its log"
+                        f"({replica.why_lost}): check its log"
                     )
         return [found[i] for i in range(len(asks))]
 
     def close(self) -> None:
-        """Forget all adapters here and on the servers that still answer."""
+        """Remove all adapters, here and on the servers that still answer."""
         for replica in self.replicas:
             replica.serving = {}
             with suppress(ServerLost, UserError):
@@ -133,7 +133,7 @@ class Fleet:
     def _spread(
         self, ready: Sequence[Replica], asks: Mapping[int, Ask], found: dict[int, list[Sampled]], report: Report
     ) -> list[Replica]:
-        """Ask the servers in turn; put the answers into ``found`` and return the servers that were lost meanwhile."""
+        """Send the requests to the servers in turn; put answers into ``found`` and return servers that were lost."""
         total, num_tokens = len(found) + len(asks), 0
         done: SimpleQueue[Future[list[Sampled]]] = SimpleQueue()
         pending: dict[Future[list[Sampled]], tuple[int, Replica]] = {}
@@ -166,7 +166,7 @@ class Fleet:
         return lost
 
     def _await(self, wanted: Mapping[int, Version], report: Callable[[], None]) -> list[Replica]:
-        """Return the servers that serve all these versions, waiting for the first; ``report`` may end the wait."""
+        """Wait until at least one server serves all these versions; return all that do. ``report`` may end the wait."""
         deadline = time.monotonic() + RECONNECT_S
         while True:
             ready = [one for one in self.replicas if not one.why_lost and self._is_ready(one, wanted)]
@@ -209,13 +209,13 @@ class Fleet:
         time.sleep(PAUSE_S)
 
     def _update(self, replica: Replica, wanted: Mapping[int, Version]) -> None:
-        """Load and check the versions that a server does not serve yet; those before them are kept until then.
+        """Load and check the versions that a server does not serve yet; their previous versions are unloaded last.
 
-        Adapters that were there already are checked again too: a new one may have taken the place of another.
+        Adapters that are already loaded are checked again too: a new one may have replaced another by mistake.
         """
         serving = replica.serving
         if lacking := {name_of(version) for version in serving.values()} - replica.server.models():
-            raise ServerLost(f"it does not know {min(lacking)} any more")  # another one, started in its place
+            raise ServerLost(f"it no longer knows {min(lacking)}")  # another server was started in its place
         new = {slot: version for slot, version in wanted.items() if serving.get(slot) != version}
         if new:
             replica.verified = set()
@@ -233,7 +233,7 @@ class Fleet:
         self._unload_others(replica)
 
     def _unload_others(self, replica: Replica) -> None:
-        """Unload what a server does not serve; one that was lost and is back may still have it."""
+        """Unload adapters that a server should not serve; one that was lost and is back may still have old ones."""
         for name in sorted(replica.names - {name_of(version) for version in replica.serving.values()}):
             replica.server.unload(name)
             replica.names.discard(name)
@@ -250,9 +250,9 @@ class Fleet:
         )
 
     def _first_canary(self, replica: Replica) -> None:
-        """Check a server with two random adapters that differ widely, whatever the members have learned so far.
+        """Check a server with two random adapters, which differ widely even if the members have learned nothing yet.
 
-        They are asked together; then one is replaced by a new version, as a member would be.
+        Both are checked together; then one is replaced by a new version, as a member would be.
         """
         one, other = self.strong
         named = (("canary-1", one), ("canary-2", other), ("canary-1", one + other))
@@ -271,9 +271,9 @@ class Fleet:
         rows: Sequence[Tensor],
         others: Sequence[Mapping[str, Tensor]],
     ) -> None:
-        """Ask for a few tokens after every prompt, with the likeliest of each, and compare them with our own.
+        """Compare a server's log-probabilities for a few tokens after every prompt with our own.
 
-        Raises UserError naming what was served.
+        Raises UserError when they are wrong, naming what was served instead.
         """
         probe, tolerance = self.probe, CANARY_TOLERANCE
         body = {"n": 1, "max_tokens": STEPS, "temperature": probe.temperature, "seed": 0, "logprobs": TOP}

@@ -1,4 +1,4 @@
-"""The sampler whose completions come from vLLM servers: tokens in and out, cut by redqueen's own stopping rules."""
+"""The sampler that uses vLLM servers: tokens in and out, truncated by redqueen's own stopping rules."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from redqueen.remote.server import Sampled
 from redqueen.timing import Report, unheard
 
 SEEDS = (1 << 62) - 1
-"""A server's seeds have 63 bits, and it counts up from them for the samples of a request."""
+"""Mask for seeds: a server's seeds have 63 bits, and it adds 1 for each sample of a request."""
 
 
 class RemoteSampler:
     """Implements ``Sampler`` over a fleet of servers.
 
-    ``max_new_tokens`` bounds a completion, ``temperature`` 0 means greedy, ``end_tokens`` end a completion (and belong
-    to it), and so do the strings of ``stops``, which ``stopper`` finds. ``report`` gets prompts and new tokens.
+    ``max_new_tokens`` limits a completion; ``temperature`` 0 means greedy. ``end_tokens``, and the strings ``stops``
+    found by ``stopper``, end a completion and are part of it. ``report`` gets the numbers of finished requests and new
+    tokens.
     """
 
     def __init__(
@@ -37,13 +38,13 @@ class RemoteSampler:
         self.temperature, self.stops, self.stopper, self.report = temperature, tuple(stops), stopper, report
 
     def sample(self, requests: Sequence[Request]) -> list[list[Completion]]:
-        """Return the completions of each request. Raises UserError when a server refuses one, as too long say."""
+        """Return the completions of each request. Raises UserError when a server refuses one, such as a long one."""
         asked = [request for request in requests if request.num_samples]
         answers = iter(self.fleet.ask([(r.slot, self._body(r)) for r in asked], self.report) if asked else ())
         return [self._completions(r, next(answers)) if r.num_samples else [] for r in requests]
 
     def _body(self, request: Request) -> dict[str, Any]:
-        """Return a request as a server gets it. A greedy one is asked for once: all its samples are the same."""
+        """Return the body of a server's request. A greedy one has one sample, since all would be the same."""
         ends = self.end_tokens | ({request.stop_token} if request.stop_count == 1 else set())
         return {
             "prompt": list(request.prompt),
@@ -66,17 +67,17 @@ class RemoteSampler:
         return found if self.temperature else found * request.num_samples
 
     def _completion(self, request: Request, sampled: Sampled) -> Completion:
-        """Cut a server's completion where our own rules end it.
+        """Truncate a server's completion where our own rules end it.
 
         The entropy is estimated by the mean of -log q over the tokens, with q their probability, since servers do not
-        return their whole distribution. The estimate is unbiased for sampled completions, not for greedy ones.
+        return the whole distribution. The estimate is unbiased for sampled completions, not for greedy ones.
         """
         end = self._end(request, sampled.tokens)
         tokens, logprobs = sampled.tokens[:end], sampled.logprobs[:end]
         return Completion(tokens, logprobs, -fmean(logprobs), end is not None or sampled.stopped)
 
     def _end(self, request: Request, tokens: Sequence[int]) -> int | None:
-        """Return how many tokens there are up to the first end, None when nothing ends them."""
+        """Return the number of tokens up to and with the first end; None if there is no end."""
         ends = [i + 1 for i, token in enumerate(tokens) if token in self.end_tokens][:1]
         if self.stopper is not None and (stop := self.stopper.first_stop(tokens, len(tokens))) is not None:
             ends.append(stop)

@@ -1,7 +1,7 @@
 """One vLLM server over HTTP: its adapters by name, and completions as tokens with their log-probabilities.
 
-What a server answers is checked before it is used: it may be another version, another program, or half dead. Requests
-run on an event loop in a thread of their own, so that any of them can be cancelled.
+All answers are checked: the server may be another version, another program, or half dead. Requests run on an event loop
+in a separate thread, so that each of them can be cancelled.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ except ModuleNotFoundError:  # an extra
 T = TypeVar("T")
 
 CONNECT_S = 5.0
-"""Seconds in which a connection is made, and in which the list of models arrives."""
+"""Timeout in seconds of a connection, and of the list of models."""
 MAX_REQUESTS = 128
-"""Requests under way at each server (ours): each is a prompt with all its samples; the server queues the rest."""
+"""Maximum number of concurrent requests to each server, each a prompt with all its samples (ours)."""
 ANSWER_S = 600.0
-"""Seconds in which a server must answer a request or load an adapter; one that does not counts as lost (ours)."""
+"""Timeout in seconds of a request and of loading an adapter, after which a server counts as lost (ours)."""
 MAX_BYTES = 2**20
-"""Longest answer in bytes, but for completions (ours: enough for a list of thousands of adapters)."""
+"""Maximum bytes of an answer without completions (ours: enough for a list of thousands of adapters)."""
 BYTES_A_TOKEN = 1024
-"""Most bytes of an answer for each token that was asked for, and for each of the likeliest tokens there (ours: vLLM
-writes some 60, and a text in which each character is written out a few hundred)."""
+"""Maximum bytes of an answer for each requested token, and for each of the likeliest tokens (ours: vLLM writes about
+60, and a few hundred for a token with escaped characters)."""
 LEAST_LOGPROB = -10_000.0
 """vLLM writes -9999 for an impossible token."""
 TOP = 20
-"""Most likely tokens whose log-probabilities the canary asks for: as many as vLLM gives by default."""
+"""Number of most likely tokens whose log-probabilities the canary requests: vLLM's default maximum."""
 API_KEY = "VLLM_API_KEY"
-"""The environment variable that holds the servers' key, as it does for vLLM itself."""
+"""The environment variable with the servers' key, as for vLLM itself."""
 RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """Values of vLLM's --max-lora-rank."""
 LOAD, UNLOAD, MODELS, COMPLETE = "/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/v1/models", "/v1/completions"
@@ -57,8 +57,8 @@ LOAD, UNLOAD, MODELS, COMPLETE = "/v1/load_lora_adapter", "/v1/unload_lora_adapt
 def serve_command(config: Config, max_positions: int | None) -> str:
     """Return the shell command that starts a server at the first of the config's addresses.
 
-    It can hold all adapters that may be sampled in one batch, the base model among them, and for as many new
-    versions. ``max_positions`` are the base's, None where they are not known yet.
+    It has room for all adapters that may be sampled in one batch, including the base model, and for as many new
+    versions. ``max_positions`` are the base's; None if they are not known yet.
     """
     num = len(config.slots.members) + len(config.slots.hall) + len(config.slots.distilled) + 1
     address = urlsplit(config.sampler.urls[0])
@@ -75,13 +75,13 @@ def serve_command(config: Config, max_positions: int | None) -> str:
 
 
 class ServerLost(Exception):
-    """A server gave no answer, or one that a healthy server with our adapters does not give."""
+    """A server did not answer, or not as a working server with our adapters does."""
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """One completion: its tokens, their log-probabilities in nats, whether the server found an end, and where they
-    were asked for, the log-probabilities of the most likely tokens at each place, by token."""
+    """One completion: its tokens, their log-probabilities in nats, whether the server found an end and, if requested,
+    the log-probabilities of the most likely tokens at each position, by token."""
 
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
@@ -102,7 +102,7 @@ class Server:
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=MAX_REQUESTS),
             headers={"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {key}"} if key else {}),
             timeout=httpx.Timeout(None, connect=CONNECT_S),
-            trust_env=False,  # the user's own servers: no proxy between
+            trust_env=False,  # the user's own servers: without a proxy
         )
         self.free = asyncio.Semaphore(MAX_REQUESTS)
         self.loop = asyncio.new_event_loop()
@@ -125,15 +125,15 @@ class Server:
                 f"the server at {self.url} has no {LOAD}: start it with --enable-lora and "
                 "VLLM_ALLOW_RUNTIME_LORA_UPDATING=1 in its environment"
             )
-        # One that has been loaded already is ours: the answer to an earlier call was lost.
+        # An already loaded adapter is ours: the answer to an earlier call was lost.
         return "" if status == 200 or "already been loaded" in text else _words(text)
 
     def unload(self, name: str) -> None:
-        """Forget an adapter; one that is not there is forgotten already."""
+        """Unload an adapter, if it is loaded."""
         self._run(self._fetch("POST", UNLOAD, {"lora_name": name}, ANSWER_S))
 
     def begin(self, body: Mapping[str, Any]) -> Future[list[Sampled]]:
-        """Begin a request for completions; cancel the future to give it up."""
+        """Begin a request for completions; cancel the future to cancel the request."""
         return asyncio.run_coroutine_threadsafe(self.complete(body), self.loop)
 
     async def complete(self, body: Mapping[str, Any]) -> list[Sampled]:
@@ -141,11 +141,11 @@ class Server:
         asked = body["n"] * body["max_tokens"] * (1 + body["logprobs"])
         async with self.free:
             answer = await self._fetch("POST", COMPLETE, body, ANSWER_S, MAX_BYTES + asked * BYTES_A_TOKEN)
-        told = self._checked(answer, COMPLETE)
+        result = self._checked(answer, COMPLETE)
         try:
-            ordered = sorted(told["choices"], key=lambda choice: choice["index"])
+            ordered = sorted(result["choices"], key=lambda choice: choice["index"])
             if [choice["index"] for choice in ordered] != list(range(body["n"])):
-                raise ValueError("other completions than were asked for")
+                raise ValueError("not the requested completions")
             return [_sampled(choice, self.vocabulary, body["max_tokens"], body["logprobs"]) for choice in ordered]
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
             raise self._strange("token ids of this base with log-probabilities (return_token_ids)") from None
@@ -161,7 +161,7 @@ class Server:
     async def _fetch(
         self, method: str, path: str, body: Mapping[str, Any] | None, seconds: float, max_bytes: int = MAX_BYTES
     ) -> tuple[int, str]:
-        """Return the status and the text of the whole answer, which must arrive in so many seconds and bytes."""
+        """Return status and text of the whole answer. Raises ServerLost if it exceeds ``seconds`` or ``max_bytes``."""
         kept = bytearray()
         try:
             async with asyncio.timeout(seconds), self.client.stream(method, path, json=body) as response:
@@ -178,7 +178,7 @@ class Server:
         return response.status_code, kept.decode(errors="replace")
 
     def _checked(self, answer: tuple[int, str], path: str) -> Any:
-        """Return the JSON of a good answer. An unknown adapter or a fault means that the server is lost."""
+        """Return the JSON of a successful answer. Raises ServerLost for an unknown adapter or an internal error."""
         status, text = answer
         if status >= 500 or status == 404:
             raise ServerLost(f"status {status}: {_words(text)}")
@@ -202,8 +202,8 @@ def _sampled(choice: Mapping[str, Any], vocabulary: int, max_tokens: int, num_li
         raise ValueError("there are fewer likely tokens than were asked for")
     if not all(type(token) is int and 0 <= token < vocabulary for at in (tokens, *likely) for token in at):
         raise ValueError("a token that the base does not have")
-    told = [*values, *(value for at in likely for value in at.values())]
-    if not all(LEAST_LOGPROB <= value < 1e-3 for value in told):
+    all_values = [*values, *(value for at in likely for value in at.values())]
+    if not all(LEAST_LOGPROB <= value < 1e-3 for value in all_values):
         raise ValueError("not a log-probability")
     ended = choice.get("finish_reason")
     if ended != "stop" and (ended != "length" or len(tokens) < max_tokens):
@@ -220,7 +220,7 @@ def _plain(text: str) -> Any:
 
 
 def _words(text: str) -> str:
-    """Return a server's reason for a refusal, short and safe for a terminal."""
+    """Return the error message in a server's answer, short and safe for a terminal."""
     error = (found := _plain(text)).get("error", found)
     message = error.get("message") if isinstance(error, dict) else None
     return visible(str(message or text), 300, True)

@@ -1,4 +1,4 @@
-"""Versions of adapters: each has a folder and a name of its own, so that no server can confuse two of them."""
+"""Versions of adapters: each has its own folder and name, so that no server can confuse two of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from redqueen.files import naming_remedy
 from redqueen.records import BASE_SLOT
 
 Version = Path
-"""The folder that servers read one version of an adapter from."""
+"""The folder from which servers read one version of an adapter."""
 
 
 def name_of(version: Version) -> str:
@@ -27,9 +27,9 @@ def name_of(version: Version) -> str:
 
 
 class Versions:
-    """Writes the members of ``bank`` below ``folder`` ("": that for temporary files), and removes them in the end.
+    """Writes the members of ``bank`` below ``folder`` ("": the system's temporary folder), and removes them at the end.
 
-    Names begin with a word drawn for this session, so that no server confuses them with those of an earlier one.
+    Names begin with a random word of this session, so that no server confuses them with those of an earlier one.
     """
 
     def __init__(self, bank: AdapterBank, folder: str) -> None:
@@ -40,17 +40,17 @@ class Versions:
             self.root.mkdir(mode=0o777 if folder else 0o700, parents=True)
 
     def of(self, slot: int) -> Version:
-        """Write a member as it is now, unless that version exists.
+        """Write the current version of a member, unless it exists.
 
-        The base model is an adapter of zeros: in a batch with adapters, servers have given rows without an adapter
-        those of a neighbour.
+        The base model is written as an adapter of zeros: in a batch with adapters, some servers have applied a
+        neighbour's adapter to rows without one.
         """
         if slot == BASE_SLOT:
             return self.write("base", torch.zeros(self.bank.num_parameters))
         return self.write(f"slot-{slot}", self.bank.flat[slot].detach().cpu())
 
     def write(self, name: str, row: Tensor) -> Version:
-        """Write the adapter whose factors are ``row`` (parameters,), as the bank holds them."""
+        """Write the adapter with the factors ``row`` (parameters,), in the bank's order."""
         bank = self.bank
         factors = {
             site.name: (row[site.a_slice].view(bank.rank, -1), row[site.b_slice].view(-1, bank.rank))
