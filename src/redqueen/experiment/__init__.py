@@ -1,1 +1,1 @@
-"""experiment: every arm with every seed, run or resumed to the end, measured and compared over seeds."""
+"""Experiments: every arm with every seed is run (or resumed) to its end, measured, and compared over seeds."""

@@ -19,13 +19,13 @@
     seeds = [0]                             # instead of the experiment's
     match = "tokens"                        # instead of the experiment's
 
-``per_adapter``: all run ``steps`` steps, in which every adapter has the same work (as in the paper). ``tokens`` and
+``per_adapter``: all run ``steps`` steps, with the same work for every adapter (as in the paper). ``tokens`` and
 ``wall_clock``: the reference runs ``steps`` steps, and a matched run of the same seed runs until it has sampled as
-many tokens, or has spent as many seconds on steps, but at most ``max_steps``. Where its learning rate falls, it has to
-say up to which step (``learn.decay_to_step``).
+many tokens, or spent as many seconds on steps, but at most ``max_steps``. If its learning rate decays, it must set the
+last step of the decay (``learn.decay_to_step``).
 
-With ``tokens_per_text`` and ``tokens_per_gpu_second`` (sampled and learned from) ``--dry-run`` estimates a price in GPU
-hours.
+With ``tokens_per_text`` and ``tokens_per_gpu_second`` (sampled and learned from) ``--dry-run`` estimates the price in
+GPU hours.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ Name = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^\w[\w .+-]*$
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 MAX_STEPS_FACTOR = 20
-"""A matched run that spends little a step ends at this many times ``steps``, unless ``max_steps`` is set."""
+"""A matched run whose steps are cheap ends after this many times ``steps``, unless ``max_steps`` is set."""
 
-OURS = {
+SET_BY_EXPERIMENT = {
     "run.name": "the experiment names its runs itself",
     "run.rng_seed": "list the seeds in experiment.seeds",
     "run.num_steps": "use experiment.steps",
@@ -92,7 +92,7 @@ class _File(_Table):
 
 @dataclass(frozen=True)
 class Planned:
-    """One run: ``config`` has everything but the limit of a matched run, which the reference's run will give."""
+    """One run. ``config`` is complete except for the limit of a matched run, which its reference run determines."""
 
     arm: str
     seed: int
@@ -107,7 +107,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A plan. ``runs`` are in the order in which they run: seed by seed, in each the reference first."""
+    """The plan of an experiment. ``runs`` are in order: seed by seed, with the reference first for each seed."""
 
     name: str
     steps: int
@@ -117,18 +117,18 @@ class Experiment:
     gpu_hours_per_text: float = 0.0
 
     def gpu_hours(self, run: Planned) -> float:
-        """Return the price of a run of ``steps`` steps in GPU hours, if every proposal is valid; 0: not known."""
+        """Return the price of a run of ``steps`` steps in GPU hours, if every proposal is valid; 0 if unknown."""
         return self.gpu_hours_per_text * self.steps * sum(texts_of_a_step(run.config))
 
     def reference_of(self, run: Planned) -> Planned | None:
-        """Return the run that gives this one its limit, or None when it needs none."""
+        """Return the run that determines this one's limit, or None if it has no limit."""
         if run.match == "per_adapter" or run.arm == self.reference:
             return None
         return next(r for r in self.runs if (r.arm, r.seed) == (self.reference, run.seed))
 
 
 def load_experiment(path: Path) -> Experiment:
-    """Read an experiment file, or one that comes with redqueen by its name, and every config it names.
+    """Read an experiment file, or a shipped one by its name, and every config that it names.
 
     Raises UserError naming the file, the arm and the field, with what is wrong and what would be right.
     """
@@ -198,8 +198,8 @@ def _falls_to_the_last_step(learn: LearnConfig) -> bool:
 
 
 def _flat(path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings by ``section.field``, also those of a section written as a table; refuse what the experiment
-    sets itself."""
+    """Return settings by ``section.field``, also from sections written as tables. Raises UserError for fields that the
+    experiment sets itself."""
     flat: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, dict) and "." not in name:
@@ -207,8 +207,8 @@ def _flat(path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
         else:
             flat[name] = value
     for name in flat:
-        if name in OURS:
-            raise UserError(f"{path}: set names {name}, which is not for a file to set: {OURS[name]}")
+        if name in SET_BY_EXPERIMENT:
+            raise UserError(f"{path}: set names {name}, which a file may not set: {SET_BY_EXPERIMENT[name]}")
     return flat
 
 

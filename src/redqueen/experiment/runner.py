@@ -1,4 +1,4 @@
-"""Runs an experiment: finished runs stay, interrupted ones are resumed, the rest are started, also in parallel."""
+"""Runs an experiment: keeps finished runs, resumes interrupted ones and starts the others, optionally in parallel."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ LOGS = "logs"
 """Folder for the output of parallel runs."""
 
 SECONDS_FOR_A_SIGNAL = 5.0
-"""How long a run's process waits for a signal of its own once its experiment has been stopped."""
+"""How long a run's process waits for its own signal after its experiment has been stopped."""
 
 IGNORED = ("num_threads", "num_lanes")
-"""Fields of ``run`` that may differ when an experiment is continued elsewhere, or with another number of jobs."""
+"""Fields of ``run`` that may differ when an experiment continues on another machine or with other ``jobs``."""
 
 _stopping: Connection[Any, Any] | None = None
-"""In the process of one of several parallel runs: a pipe that the experiment closes when it is stopped."""
+"""In the process of a parallel run: a pipe that the experiment closes when it is stopped."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,12 @@ def check_settings(plan: Experiment, folder: Path) -> None:
 
 
 def run_all(
-    plan: Experiment, folder: Path, jobs: int, say: Callable[[str], None], after_each: Callable[[], object]
+    plan: Experiment, folder: Path, jobs: int, report: Callable[[str], None], after_each: Callable[[], object]
 ) -> None:
-    """Run the unfinished runs; ``say`` gets a line before and after a run, ``after_each`` is called after each.
+    """Run the unfinished runs. ``report`` gets lines of text; ``after_each`` is called after each run.
 
-    ``folder`` holds a folder for each run. Raises UserError, before anything is started, when an existing run has
-    other settings, and when wall-clock time is to be matched with several jobs, which would share the machine.
+    ``folder`` contains a folder for each run. Raises UserError, before anything is started, when an existing run has
+    other settings, and when an arm is matched by wall-clock time with several jobs, which would share the machine.
     """
     if jobs > 1 and any(plan.reference_of(run) and run.match == "wall_clock" for run in plan.runs):
         raise UserError("--jobs must be 1 where an arm is matched by wall_clock: parallel runs slow each other")
@@ -91,23 +91,23 @@ def run_all(
     done = {finished.planned.folder for finished in finished_runs(plan, folder)}
     todo = [planned for planned in plan.runs if planned.folder not in done]
     if done:
-        say(f"{len(done)} of {len(plan.runs)} runs are finished already")
+        report(f"{len(done)} of {len(plan.runs)} runs are finished already")
     with naming_remedy(f"--out {folder} cannot be made a folder", "name another"):
         folder.mkdir(parents=True, exist_ok=True)
     if jobs == 1:
         for at, planned in enumerate(todo):
             position = f"run {len(done) + at + 1} of {len(plan.runs)}"
-            say(f"{position}: {planned.arm}, seed {planned.seed}{_left(plan, folder, 1)}")
-            play_run(with_limit(plan, planned, folder).model_dump(mode="json"), folder / planned.folder)
+            report(f"{position}: {planned.arm}, seed {planned.seed}{_left(plan, folder, 1)}")
+            run_one(with_limit(plan, planned, folder).model_dump(mode="json"), folder / planned.folder)
             after_each()
     elif todo:
-        _play_in_parallel(plan, todo, folder, jobs, say, after_each)
+        _run_in_parallel(plan, todo, folder, jobs, report, after_each)
 
 
-def play_run(config: dict[str, Any], folder: Path) -> None:
+def run_one(config: dict[str, Any], folder: Path) -> None:
     """Start or resume one run, and write its report.
 
-    Raises KeyboardInterrupt when the run was asked to stop, so that the experiment stops too.
+    Raises KeyboardInterrupt when the run was stopped, so that the experiment stops too.
     """
     from redqueen.run.lifecycle import resume, start
 
@@ -122,8 +122,8 @@ def play_run(config: dict[str, Any], folder: Path) -> None:
 
 
 def with_limit(plan: Experiment, planned: Planned, folder: Path) -> Config:
-    """Return the run's config as it is used: fitted to its base, with the limit that the reference's finished run
-    gives a matched one."""
+    """Return the config with which a run starts: fitted to its base and, for a matched run, with the limit that its
+    finished reference run determines."""
     reference, config = plan.reference_of(planned), fitted(planned.config)
     if reference is None:
         return config
@@ -135,10 +135,10 @@ def with_limit(plan: Experiment, planned: Planned, folder: Path) -> Config:
 
 
 def fitted(config: Config) -> Config:
-    """Return the config with what it leaves open set to suit its base, as ``redqueen train`` does.
+    """Return the config fitted to its base, as ``redqueen train`` does.
 
-    With the embedded base it is left as it is: there only a config that sets nothing is fitted, and of two arms one may
-    set something.
+    With the embedded base it is not changed: only a config that sets nothing would be fitted, which could apply to some
+    arms and not to others.
     """
     return config if config.model.base == EMBEDDED else fit_to_base(config).config
 
@@ -149,7 +149,7 @@ def _spent(folder: Path) -> dict[str, float]:
 
 
 def seconds_left(finished: Sequence[tuple[str, float]], todo: Sequence[str], jobs: int = 1) -> float | None:
-    """Estimate how long the rest will take: ``finished`` are pairs of an arm and a run's seconds, ``todo`` are arms.
+    """Estimate the seconds left: ``finished`` are pairs of an arm and a run's seconds, ``todo`` the remaining arms.
 
     An arm without a finished run is assumed to take as long as the mean of the others. None without any finished run.
     """
@@ -164,7 +164,7 @@ def seconds_left(finished: Sequence[tuple[str, float]], todo: Sequence[str], job
 
 
 def _left(plan: Experiment, folder: Path, jobs: int) -> str:
-    """Return the expected time of the rest, "" when no finished run allows an estimate."""
+    """Return the expected time left as text; "" without a finished run."""
     finished = finished_runs(plan, folder)
     done = {one.planned.folder for one in finished}
     todo = [run.arm for run in plan.runs if run.folder not in done]
@@ -172,21 +172,21 @@ def _left(plan: Experiment, folder: Path, jobs: int) -> str:
     return "" if left is None or not todo else f"; about {duration(left)} left for all"
 
 
-def _play_in_parallel(
+def _run_in_parallel(
     plan: Experiment,
     todo: Sequence[Planned],
     folder: Path,
     jobs: int,
-    say: Callable[[str], None],
+    report: Callable[[str], None],
     after_each: Callable[[], object],
 ) -> None:
-    """Play up to ``jobs`` runs at a time, each in a process of its own with a log file.
+    """Execute up to ``jobs`` runs at a time, each in its own process with a log file.
 
-    A run that fails is reported at once, and its error is raised when the runs in progress have ended.
+    A failed run is reported at once; its error is raised when the runs in progress have ended.
     """
     (folder / LOGS).mkdir(exist_ok=True)
     num_threads = max(1, (os.cpu_count() or 1) // jobs)
-    waiting, playing, num_done = list(todo), dict[Future[None], Planned](), len(plan.runs) - len(todo)
+    waiting, running, num_done = list(todo), dict[Future[None], Planned](), len(plan.runs) - len(todo)
     failed: UserError | None = None
     forking = get_context("forkserver")
     forking.set_forkserver_preload(["redqueen.run.lifecycle"])  # one process imports torch for all runs
@@ -195,30 +195,30 @@ def _play_in_parallel(
         jobs, forking, initializer=_follow_experiment, initargs=(stopping,), max_tasks_per_child=1
     )
     try:
-        while playing or (waiting and not failed):
-            unfinished = {run.folder for run in (*waiting, *playing.values())}
+        while running or (waiting and not failed):
+            unfinished = {run.folder for run in (*waiting, *running.values())}
             held = [run for run in waiting if (one := plan.reference_of(run)) and one.folder in unfinished]
             ready = [] if failed else [run for run in waiting if run not in held]
-            for planned in ready[: jobs - len(playing)]:
+            for planned in ready[: jobs - len(running)]:
                 waiting.remove(planned)
                 config = with_limit(plan, planned, folder).model_dump(mode="json")
                 config["run"]["num_threads"] = config["run"]["num_threads"] or num_threads
                 log = folder / LOGS / f"{planned.folder}.log"
-                playing[pool.submit(_play_quietly, config, folder / planned.folder, log)] = planned
-                say(f"started: {planned.arm}, seed {planned.seed} (see {log})")
-            ended = wait(playing, SECONDS_BETWEEN_LINES, FIRST_COMPLETED).done
+                running[pool.submit(_run_with_log, config, folder / planned.folder, log)] = planned
+                report(f"started: {planned.arm}, seed {planned.seed} (see {log})")
+            ended = wait(running, SECONDS_BETWEEN_LINES, FIRST_COMPLETED).done
             if not ended:
-                say(f"{_played(folder, playing.values())}{_left(plan, folder, jobs)}")
+                report(f"{_progress_line(folder, running.values())}{_left(plan, folder, jobs)}")
             for future in ended:
-                planned = playing.pop(future)
+                planned = running.pop(future)
                 error = future.exception()
                 if isinstance(error, UserError):
                     failed = failed or error
-                    say(f"failed: {planned.folder} ({error}); no further run starts, runs in progress continue")
+                    report(f"failed: {planned.folder} ({error}); no further run starts, runs in progress continue")
                     continue
                 future.result()
                 num_done += 1
-                say(f"finished {num_done} of {len(plan.runs)}: {planned.folder}{_left(plan, folder, jobs)}")
+                report(f"finished {num_done} of {len(plan.runs)}: {planned.folder}{_left(plan, folder, jobs)}")
                 after_each()
         if failed:
             raise failed
@@ -228,30 +228,30 @@ def _play_in_parallel(
             f"{folder / LOGS}, and the same command resumes it"
         ) from None
     finally:
-        stop.close()  # an event would wait here for who waited for it and has ended
+        stop.close()  # unlike setting a multiprocessing event, this cannot block on processes that have ended
         pool.shutdown(cancel_futures=True)
         stopping.close()
 
 
-def _played(folder: Path, playing: Iterable[Planned]) -> str:
-    """Say how far each run is by its journal, which its process is writing."""
-    told = []
-    for planned in playing:
+def _progress_line(folder: Path, running: Iterable[Planned]) -> str:
+    """Return a line with the last step of each run, from the journal that its process is writing."""
+    parts = []
+    for planned in running:
         path = folder / planned.folder / JOURNAL
         try:
             with Journal.open(path, read_only=True) as journal:
                 step = read.last_step(journal)
         except UserError:
-            step = None  # it has none yet, or is just making it
-        told.append(f"{planned.folder} step {0 if step is None else step}/{planned.config.run.num_steps}")
-    return f"running {', '.join(told)}"
+            step = None  # there is no journal yet, or it is just being created
+        parts.append(f"{planned.folder} step {0 if step is None else step}/{planned.config.run.num_steps}")
+    return f"running {', '.join(parts)}"
 
 
 def _follow_experiment(stopping: Connection[Any, Any]) -> None:
-    """Stop this run's process with the experiment's.
+    """Stop this run's process together with the experiment's.
 
-    It keeps the pipe, since a stop may come before it handles signals, and ends as by Ctrl-C when the experiment's is
-    gone, however that was killed.
+    The pipe is kept, since a stop may come before the run handles signals. If the experiment's process ends, however it
+    was killed, this process ends as by Ctrl-C.
     """
     global _stopping
     _stopping = stopping
@@ -260,9 +260,9 @@ def _follow_experiment(stopping: Connection[Any, Any]) -> None:
 
 
 def _follow_stop(stopping: Connection[Any, Any]) -> None:
-    """Stop this process's run with the experiment when only that was sent a signal.
+    """Stop this process's run when only the experiment received a signal.
 
-    A terminal sends its Ctrl-C to all, and a second one stops at once: so theirs is given time to arrive first.
+    A terminal sends Ctrl-C to all processes, and a second signal stops at once: so wait until its signal has arrived.
     """
     stopping.poll(None)
     while True:
@@ -277,12 +277,12 @@ def _follow_parent() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def _play_quietly(config: dict[str, Any], folder: Path, log: Path) -> None:
+def _run_with_log(config: dict[str, Any], folder: Path, log: Path) -> None:
     if _stopping is not None and _stopping.poll():
         sys.exit(130)
     with log.open("a", encoding="utf-8") as stream, redirect_stdout(stream), redirect_stderr(stream):
         try:
-            play_run(config, folder)
+            run_one(config, folder)
         except KeyboardInterrupt:
             sys.exit(130)
 
@@ -298,7 +298,7 @@ def _same_settings(planned: Planned, path: Path) -> None:
     there = _read_config(path)
     wanted = fitted(planned.config).model_dump(mode="json")
     if planned.config.model.precision == "auto":
-        wanted["model"]["precision"] = there["model"]["precision"]  # what it meant where the run began
+        wanted["model"]["precision"] = there["model"]["precision"]  # what "auto" meant when the run began
     limit = {"per_adapter": "", "tokens": "max_tokens", "wall_clock": "max_seconds"}[planned.match]
     if limit and there["run"][limit] == wanted["run"][limit]:
         raise UserError(

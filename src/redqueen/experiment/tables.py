@@ -1,4 +1,4 @@
-"""An experiment's tables: ``scores.csv``, and ``report.md`` with every arm's means and its differences from another."""
+"""An experiment's tables: ``scores.csv``, and ``report.md`` with the arms' means and differences from the reference."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from redqueen.statistics import Interval, difference, mean_interval
 SCORES, REPORT = "scores.csv", "report.md"
 
 COLUMNS = ("arm", "seed", "step", "who", "mode", "num_items", "mean", "low", "high")
-"""Columns of ``scores.csv``: shares of the items, with the bootstrap interval over items that the journal has."""
+"""Columns of ``scores.csv``: mean score over items, with the journal's bootstrap interval over items."""
 
 WHO = (PRODUCT, STUDENTS, CONTROL, BASE)
 MODES = ("greedy", "sampled")
 ENDS = ("propose/valid_frac", "solve/rate", "reward/teacher_mean", "reward/student_mean")
-"""Metrics of which the report has the mean over the last tenth of the steps."""
+"""Metrics that the report shows as means over the last tenth of the steps."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Measured:
 
 
 Results = Mapping[str, Mapping[str, Mapping[int, float]]]
-"""By arm and measure, one number a seed."""
+"""Numbers by arm, measure and seed."""
 
 
 def write_tables(plan: Experiment, runs: Path, out: Path) -> str:
