@@ -55,7 +55,7 @@ BY_PARAMETERS: tuple[tuple[float, Defaults], ...] = (
         },
     ),
 )
-"""Up to so many parameters: LoRA scale and learning rate (small models tolerate more), and sizes for a usual machine."""
+"""Up to so many parameters: LoRA scale and learning rate (small models tolerate more), and sizes for usual machines."""
 
 SMALL_ON_A_GPU: Defaults = {"solve": {"max_rows": 512}}
 """For the smallest bases without the chat format: decoding 342 short answers at a time took half as long as 128 at a
