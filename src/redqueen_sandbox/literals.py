@@ -40,7 +40,7 @@ _FILE_NAME = "<literal>"
 warnings.filterwarnings("ignore", module=_FILE_NAME)  # of escapes that Python does not know
 _CALLS = {"Held", *VALUES}
 _BLANKS = " \t\n\f"
-_REMARKS = re.compile(r"(?:[ \t\n\f]|#[^\n]*\n)+")
+_COMMENTS = re.compile(r"(?:[ \t\n\f]|#[^\n]*\n)+")
 # Strings and remarks; a quote that begins none takes all that follows, so that it is looked at once.
 STRING = re.compile(
     r"'''[^'\\]*(?:(?:\\.|'{1,2}(?!'))[^'\\]*)*'''"
@@ -80,7 +80,7 @@ def canonical(
     def read() -> str:
         source = _checked(text, max_chars).strip(_BLANKS)
         if source[:1] == "#":
-            source = _REMARKS.sub("", source, count=1)
+            source = _COMMENTS.sub("", source, count=1)
         depth = _scan(source)
         tree = _parsed(source)
         found = _Writer(wide or loose, loose, wide or loose, keep_order).value(tree)[0]

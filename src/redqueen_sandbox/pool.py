@@ -48,9 +48,9 @@ class _Pending:
     job_bytes: int = 0
 
 
-_Place = tuple[str, int]
+_ZygoteKey = tuple[str, int]
 """A zygote's kind and the number of its hash seed; of what a job wants also -1, any seed."""
-_Over = tuple[_Pending, Run]
+_Finished = tuple[_Pending, Run]
 
 
 class Pool:
@@ -66,9 +66,9 @@ class Pool:
         self.first_kind = first_kind
         self.settings = settings
         self.report = report
-        self.zygotes: dict[_Place, ZygoteHandle] = {}
+        self.zygotes: dict[_ZygoteKey, ZygoteHandle] = {}
         self.waiting: collections.deque[_Pending] = collections.deque()
-        self.sent: dict[_Place, collections.deque[tuple[int, _Pending]]] = {}
+        self.sent: dict[_ZygoteKey, collections.deque[tuple[int, _Pending]]] = {}
         self.next_job_id = 1
         self.num_starts = 0
         self._num_base = max(workers, min(2, num_seeds))
@@ -78,10 +78,10 @@ class Pool:
         self._lock = threading.RLock()
         self._is_driving = False
         self._is_closed = False
-        self._walls: frozenset[str] = frozenset()  # what held on the first zygotes, and so must on the others
+        self._required: frozenset[str] = frozenset()  # what held on the first zygotes, and so must on the others
         self._starting: list[ZygoteHandle] = []
-        self._failures: collections.Counter[_Place] = collections.Counter()  # in a row, by what was wanted
-        self._retry_at_s: dict[_Place, float] = {}
+        self._failures: collections.Counter[_ZygoteKey] = collections.Counter()  # in a row, by what was wanted
+        self._retry_at_s: dict[_ZygoteKey, float] = {}
 
     def start(self) -> None:
         """Start one zygote of the first kind for each worker, and two where there are two hash seeds to try; others
@@ -96,7 +96,7 @@ class Pool:
             if isinstance(error, OSError):
                 raise UserError(f"the sandbox could not start: {error}") from None
             raise
-        self._walls = frozenset(name for name, holds in self.observed().items() if holds and name in REQUIRED)
+        self._required = frozenset(name for name, holds in self.observed().items() if holds and name in REQUIRED)
 
     def observed(self) -> dict[str, bool]:
         """What holds on every zygote, by the canaries' names."""
@@ -115,8 +115,8 @@ class Pool:
                 self._release()
 
     def _release(self) -> None:
-        for place in list(self.zygotes):
-            self._dismiss(place)
+        for key in list(self.zygotes):
+            self._dismiss(key)
         while self._files:
             os.close(self._files.pop())
         self._selector.close()
@@ -145,8 +145,8 @@ class Pool:
     def _abandon(self) -> None:
         """Forget what an interrupted drive left under way, with the zygotes that are at work on it."""
         self.waiting.clear()
-        for place in [place for place, queue in self.sent.items() if queue]:
-            self._dismiss(place)
+        for key in [key for key, queue in self.sent.items() if queue]:
+            self._dismiss(key)
 
     def _drive(self, work: Iterator[Jobs[Answer]], total: int) -> list[Answer]:
         answers: dict[int, Answer] = {}
@@ -185,11 +185,11 @@ class Pool:
 
     # ---- sending --------------------------------------------------------------------------------------------------
 
-    def _dispatch(self) -> list[_Over]:
+    def _dispatch(self) -> list[_Finished]:
         """Hand waiting jobs to zygotes that may take them. Returns the jobs that no zygote can be had for."""
-        over: list[_Over] = []
+        over: list[_Finished] = []
         held: list[_Pending] = []
-        refused: set[_Place] = set()  # what jobs want that no zygote can take just now: no need to look again
+        refused: set[_ZygoteKey] = set()  # what jobs want that no zygote can take just now: no need to look again
         room = self.workers * _QUEUE_DEPTH - sum(map(len, self.sent.values()))
         while self.waiting and room > 0:
             pending = self.waiting.popleft()
@@ -212,14 +212,14 @@ class Pool:
         self.waiting.extendleft(reversed(held))
         return over
 
-    def _eligible(self, job: Job) -> list[_Place]:
-        return [place for place in self.zygotes if place[0] == job.kind and job.seed in (-1, place[1])]
+    def _eligible(self, job: Job) -> list[_ZygoteKey]:
+        return [key for key in self.zygotes if key[0] == job.kind and job.seed in (-1, key[1])]
 
-    def _wanted(self, job: Job) -> _Place:
+    def _wanted(self, job: Job) -> _ZygoteKey:
         """What failed starts are counted by: the kind alone while it has no zygote."""
         return job.kind, job.seed if any(kind == job.kind for kind, _ in self.zygotes) else -1
 
-    def _choose(self, job: Job) -> _Place | None:
+    def _choose(self, job: Job) -> _ZygoteKey | None:
         """The zygote for a job: one that is at work already and has room, or an idle one while a worker is free."""
         num_busy = sum(1 for queue in self.sent.values() if queue)
         eligible = self._eligible(job)
@@ -228,22 +228,22 @@ class Pool:
         tries = not eligible or (job.seed < 0 and self._failures[wanted] < _MAX_FAILURES)
         if room > 0 and tries:
             known = {seed for kind, seed in self.zygotes if kind == job.kind}
-            alike = [job, *(pending.job for pending in self.waiting if pending.job.kind == job.kind)]
-            seeds = range(self._num_base) if job.seed < 0 else dict.fromkeys(one.seed for one in alike if one.seed >= 0)
-            new = [seed for seed in seeds if seed not in known][: min(room, len(alike))]
+            same_kind = [job, *(pending.job for pending in self.waiting if pending.job.kind == job.kind)]
+            seeds = range(self._num_base) if job.seed < 0 else dict.fromkeys(j.seed for j in same_kind if j.seed >= 0)
+            new = [seed for seed in seeds if seed not in known][: min(room, len(same_kind))]
             eligible += self._grow(wanted, new) if new else []
         fitting = [
-            place
-            for place in eligible
-            if job.seed in (-1, place[1])
-            and len(self.sent[place]) < _QUEUE_DEPTH
-            and (self.sent[place] or num_busy < self.workers)
+            key
+            for key in eligible
+            if job.seed in (-1, key[1])
+            and len(self.sent[key]) < _QUEUE_DEPTH
+            and (self.sent[key] or num_busy < self.workers)
         ]
-        return min(fitting, key=lambda place: len(self.sent[place]), default=None)
+        return min(fitting, key=lambda key: len(self.sent[key]), default=None)
 
-    def _send(self, place: _Place, pending: _Pending) -> bool:
+    def _send(self, key: _ZygoteKey, pending: _Pending) -> bool:
         """Send a job to a zygote. Returns False when there is no descriptor or memory for its file just now."""
-        zygote = self.zygotes[place]
+        zygote = self.zygotes[key]
         job_id = self.next_job_id
         self.next_job_id += 1
         pending.attempts += 1
@@ -253,21 +253,21 @@ class Pool:
         except OSError:
             self._put_back(pending)
             return False
-        if not self.sent[place]:
+        if not self.sent[key]:
             zygote.head_since_s = time.monotonic()
-        self.sent[place].append((job_id, pending))
+        self.sent[key].append((job_id, pending))
         zygote.queue(request, pending.file)
         self._watch(zygote)
         return True
 
     # ---- waiting --------------------------------------------------------------------------------------------------
 
-    def _wait(self) -> list[_Over]:
+    def _wait(self) -> list[_Finished]:
         """Wait for replies, deaths or deadlines; return the jobs that are over."""
-        done: list[_Over] = []
-        for key, mask in self._selector.select(self._timeout_s()):
-            place = key.data
-            zygote = self.zygotes.get(place)
+        done: list[_Finished] = []
+        for ready, mask in self._selector.select(self._timeout_s()):
+            key = ready.data
+            zygote = self.zygotes.get(key)
             if zygote is None:
                 continue
             alive = True
@@ -275,31 +275,31 @@ class Pool:
                 alive = zygote.flush()
             if alive and mask & selectors.EVENT_READ:
                 alive = zygote.receive()
-                alive = self._take_replies(place, done) and alive
+                alive = self._take_replies(key, done) and alive
             if alive:
                 self._watch(zygote)
             else:
-                self._lose(place, done)
+                self._lose(key, done)
         now_s = time.monotonic()
-        for place, queue in list(self.sent.items()):
-            if queue and now_s > self._deadline_s(place):
-                self._lose(place, done)
+        for key, queue in list(self.sent.items()):
+            if queue and now_s > self._deadline_s(key):
+                self._lose(key, done)
         return done
 
-    def _take_replies(self, place: _Place, done: list[_Over]) -> bool:
+    def _take_replies(self, key: _ZygoteKey, done: list[_Finished]) -> bool:
         """Read the complete replies of a zygote. Returns False when one of them belongs to none of its jobs."""
-        zygote = self.zygotes[place]
+        zygote = self.zygotes[key]
         while (reply := zygote.next_reply()) is not None:
             header, _ = reply
-            if not self.sent[place] or self.sent[place][0][0] != header.job_id or header.stopped == wire.STARTED:
+            if not self.sent[key] or self.sent[key][0][0] != header.job_id or header.stopped == wire.STARTED:
                 return False
-            _, pending = self.sent[place].popleft()
+            _, pending = self.sent[key].popleft()
             zygote.head_since_s = time.monotonic()
             size = min(os.fstat(pending.file).st_size, MAX_REPLY_BYTES)
             payload = os.pread(pending.file, size, pending.job_bytes)
             self._put_back(pending)
             header.payload_bytes = len(payload)
-            run = read_run(pending.job, header, payload, pending.nonce, place[1])
+            run = read_run(pending.job, header, payload, pending.nonce, key[1])
             if run.ended == "infra" and pending.attempts < _MAX_ATTEMPTS:
                 self.waiting.append(_Pending(pending.index, pending.job, attempts=pending.attempts))
             else:
@@ -307,34 +307,34 @@ class Pool:
         return not zygote.is_garbled
 
     def _timeout_s(self) -> float:
-        deadlines = [self._deadline_s(place) for place, queue in self.sent.items() if queue]
+        deadlines = [self._deadline_s(key) for key, queue in self.sent.items() if queue]
         until_s = min(deadlines) - time.monotonic() if deadlines else _RESTART_PAUSE_S
         return min(max(0.0, until_s), _RESTART_PAUSE_S if self._failures else until_s)
 
-    def _deadline_s(self, place: _Place) -> float:
-        job = self.sent[place][0][1].job
-        return self.zygotes[place].head_since_s + job.wall_ms / 1000 + _GRACE_S
+    def _deadline_s(self, key: _ZygoteKey) -> float:
+        job = self.sent[key][0][1].job
+        return self.zygotes[key].head_since_s + job.wall_ms / 1000 + _GRACE_S
 
     # ---- losing and replacing -------------------------------------------------------------------------------------
 
-    def _lose(self, place: _Place, done: list[_Over]) -> None:
+    def _lose(self, key: _ZygoteKey, done: list[_Finished]) -> None:
         """A zygote died, hung or sent an invalid reply: replace it and try its jobs again. Only the job at its head can
         have been the cause, so only that one's attempts count."""
-        orphans = [pending for _, pending in self.sent[place]]
+        orphans = [pending for _, pending in self.sent[key]]
         for pending in orphans[1:]:
             pending.attempts -= 1
-        self._dismiss(place)
+        self._dismiss(key)
         for pending in orphans:
             if pending.attempts >= _MAX_ATTEMPTS:
-                done.append((pending, Run("infra", "its zygote was lost", seed=place[1])))
+                done.append((pending, Run("infra", "its zygote was lost", seed=key[1])))
             else:
                 self.waiting.append(_Pending(pending.index, pending.job, attempts=pending.attempts))
 
-    def _grow(self, wanted: _Place, seeds: Sequence[int]) -> list[_Place]:
+    def _grow(self, wanted: _ZygoteKey, seeds: Sequence[int]) -> list[_ZygoteKey]:
         """Start zygotes for what jobs want, side by side; return those that came up. Others are tried again later."""
         if time.monotonic() < self._retry_at_s.get(wanted, 0.0):
             return []
-        grown: list[_Place] = []
+        started: list[_ZygoteKey] = []
         try:
             for seed in seeds:
                 self.num_starts += 1
@@ -343,40 +343,40 @@ class Pool:
             for zygote in self._starting:
                 with contextlib.suppress(OSError):
                     self._wait_hello(zygote, self._starting)
-                    if all(zygote.observed.get(name) for name in self._walls):
-                        grown.append(self._adopt(zygote))
+                    if all(zygote.observed.get(name) for name in self._required):
+                        started.append(self._adopt(zygote))
         finally:
             for zygote in self._starting:
-                if (zygote.kind, zygote.seed) not in grown:
+                if (zygote.kind, zygote.seed) not in started:
                     zygote.end()
             self._starting.clear()
-        if grown:
+        if started:
             del self._failures[wanted]
         else:
             self._failures[wanted] += 1
-        if len(grown) < len(seeds):
+        if len(started) < len(seeds):
             pause_s = _RESTART_PAUSE_S * min(max(1, self._failures[wanted]), 10)
             self._retry_at_s[wanted] = time.monotonic() + pause_s
-        return grown
+        return started
 
-    def _wait_hello(self, zygote: ZygoteHandle, beside: Iterable[ZygoteHandle]) -> None:
-        """Wait until a zygote is up. Those beside it then have as long again: the machine is slow and does not hang."""
+    def _wait_hello(self, zygote: ZygoteHandle, others: Iterable[ZygoteHandle]) -> None:
+        """Wait until a zygote is up. The others then have as long again: the machine is slow and does not hang."""
         zygote.wait_hello()
-        for other in beside:
+        for other in others:
             other.awaited_since_s = time.monotonic()
 
-    def _adopt(self, zygote: ZygoteHandle) -> _Place:
-        place = (zygote.kind, zygote.seed)
-        self._selector.register(zygote.socket, selectors.EVENT_READ, place)
-        self.zygotes[place] = zygote
-        self.sent[place] = collections.deque()
-        return place
+    def _adopt(self, zygote: ZygoteHandle) -> _ZygoteKey:
+        key = (zygote.kind, zygote.seed)
+        self._selector.register(zygote.socket, selectors.EVENT_READ, key)
+        self.zygotes[key] = zygote
+        self.sent[key] = collections.deque()
+        return key
 
-    def _dismiss(self, place: _Place) -> None:
-        zygote = self.zygotes.pop(place)
+    def _dismiss(self, key: _ZygoteKey) -> None:
+        zygote = self.zygotes.pop(key)
         self._selector.unregister(zygote.socket)
         zygote.end()
-        for _, pending in self.sent.pop(place):
+        for _, pending in self.sent.pop(key):
             os.close(pending.file)  # never used again: the child that has it may be about to end
 
     def _put_back(self, pending: _Pending) -> None:

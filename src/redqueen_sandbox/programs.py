@@ -17,11 +17,11 @@ NUM_SEEDS = 8
 
 CALL_MEMORY_BYTES = 256 << 20
 """Address space of a call of our own code beyond its warm interpreter, bytes (ours: libraries take more)."""
-_MORE_MEMORY = 32, 15
+_ODD_MEMORY = 32, 15
 """How much of the memory an odd run has: a program that finds out how much there is gives itself away, even one that
 doubles its demands (ours)."""
 
-_LEAST_CHARS = 1_024
+_MIN_CHARS = 1_024
 _PATIENCE = 5  # times the wall deadline, for a job that had not had its CPU time by then
 
 
@@ -36,7 +36,7 @@ class Rules:
 
     def room_for(self, known: Sequence[str]) -> int:
         """How long a literal may be that stands for known ones, characters: 1,024 or twice as long (ours)."""
-        return min(self.limits.max_input_chars, max([_LEAST_CHARS, *[2 * len(text) for text in known]]))
+        return min(self.limits.max_input_chars, max([_MIN_CHARS, *[2 * len(text) for text in known]]))
 
 
 def make_job(
@@ -56,7 +56,7 @@ def make_job(
         cpu_ms=limits.cpu_ms,
         wall_ms=max(limits.wall_ms, 2 * limits.cpu_ms),
         memory_bytes=limits.memory_bytes,
-        max_output_chars=min(limits.max_output_chars, max(room, _LEAST_CHARS)),
+        max_output_chars=min(limits.max_output_chars, max(room, _MIN_CHARS)),
         entry=entry,
         kind=kind_for(code) if rules.gated else "open",
         seed=-1 if is_free else crc32("\0".join((code, *texts)).encode("utf-8", "replace")) % rules.num_seeds,
@@ -152,8 +152,8 @@ def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
     is odd: it has more memory and frames, and its sets are built backwards, so a program that can tell it from the
     others is refused. Returns a run whose outputs agree, or one that says why not ("nondeterministic", say).
     """
-    memory_bytes = job.memory_bytes * _MORE_MEMORY[0] // _MORE_MEMORY[1]
-    dearest = first
+    memory_bytes = job.memory_bytes * _ODD_MEMORY[0] // _ODD_MEMORY[1]
+    costliest = first
     has_odd = num_seeds > 2
     if has_odd and is_tame(job.code, tuple([text for _, text in job.inputs])):
         num_seeds = 2
@@ -169,5 +169,5 @@ def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
             return again
         if again.verdict != "ok" or any(again.items[place] != first.items[i] for place, i in enumerate(order)):
             return Run("nondeterministic", "hash seeds disagree", cpu_ms=again.cpu_ms)
-        dearest = max(dearest, again, key=lambda run: run.cpu_ms)
-    return dearest
+        costliest = max(costliest, again, key=lambda run: run.cpu_ms)
+    return costliest

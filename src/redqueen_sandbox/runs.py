@@ -133,7 +133,7 @@ def death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
         if number == signal.SIGXFSZ:
             return "too-large", "reply"
         if number in (signal.SIGPROF, signal.SIGXCPU):
-            return _clock_or_memory(job, header)
+            return _timeout_or_memory(job, header)
         if number == signal.SIGKILL:
             return ("timeout", "cpu") if header.cpu_us >= job.cpu_ms * 1000 else ("memory", "killed")
         return "crash", signal.Signals(number).name if number in set(signal.Signals) else str(number)
@@ -141,7 +141,7 @@ def death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
     return ("ok", "") if code == 0 else ("no-result", f"exit status {code}")
 
 
-def _clock_or_memory(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
+def _timeout_or_memory(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
     """A child that the deadline stopped while it was filling its memory gets the verdict of the cause, ``memory``.
 
     To the letter as if it had been faster: which of its limits such a program meets first is the machine's to decide,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from redqueen_sandbox.errors import UserError
 from redqueen_sandbox.guard import VERDICT, guarded
-from redqueen_sandbox.inside.cage import LOOK_MS
+from redqueen_sandbox.inside.cage import POLL_MS
 from redqueen_sandbox.inside.roles import NO_MORE
 from redqueen_sandbox.literals import LiteralError, canonical, canonical_args
 from redqueen_sandbox.records import WEAK, Grade, Limits
@@ -132,12 +132,12 @@ class _ZygotePair:
         for _ in range(_TRIES):
             try:
                 self._start()
-                return guarded("unit test", lambda: self._play(test), self._failed_inside)
+                return guarded("unit test", lambda: self._run(test), self._judge_failed)
             except OSError:
                 self.close()
         return Grade(False, "infra", "its zygote was lost", lost=True)
 
-    def _failed_inside(self, detail: str) -> Grade:
+    def _judge_failed(self, detail: str) -> Grade:
         self.close()  # during a conversation: the next program begins with fresh zygotes
         return Grade(False, VERDICT, detail)
 
@@ -164,94 +164,94 @@ class _ZygotePair:
         )
         return Peer(self.zygotes[number], job, role, self.next_job_id)
 
-    def _play(self, test: UnitTest) -> Grade:
+    def _run(self, test: UnitTest) -> Grade:
         with contextlib.ExitStack() as peers:
-            player = self._peer(0, test.code, ("player",), test.entry)
-            peers.callback(player.close)
-            tester = self._peer(1, test.tests, ("tester", test.helpers), test.entry)
-            peers.callback(tester.close)
+            program = self._peer(0, test.code, ("player",), test.entry)
+            peers.callback(program.close)
+            tests = self._peer(1, test.tests, ("tester", test.helpers), test.entry)
+            peers.callback(tests.close)
             self.next_job_id += 1
-            game = _Game(player, tester, self.limits.max_output_chars)
+            session = _Session(program, tests, self.limits.max_output_chars)
             deadline_s = time.monotonic() + self.limits.wall_ms / 1000 + _GRACE_S
-            while not (player.end and tester.end):
-                game.go_on()
-                self._wait(deadline_s, game)
-            game.go_on()
-            return game.grade()
+            while not (program.end and tests.end):
+                session.advance()
+                self._wait(deadline_s, session)
+            session.advance()
+            return session.grade()
 
-    def _wait(self, deadline_s: float, game: _Game) -> None:
+    def _wait(self, deadline_s: float, session: _Session) -> None:
         left_s = deadline_s - time.monotonic()
-        peers = [peer for peer in (game.player, game.tester) if peer.end is None]
+        peers = [peer for peer in (session.program, session.tests) if peer.end is None]
         if not peers:
             return
         sockets = {end: peer for peer in peers for end in (peer.socket, peer.zygote.socket)}
         unsent = [peer.socket for peer in peers if peer.has_unsent]
-        ready = wait_for(sockets, unsent, min(left_s, LOOK_MS / 1000))
+        ready = wait_for(sockets, unsent, min(left_s, POLL_MS / 1000))
         if not ready and left_s <= 0:  # and not before: to read a long answer takes the judge time
             raise Lost
         if not ready:
-            game.look()
+            session.stop_if_asleep()
         for peer in peers:
             peer.flush()
         for peer in dict.fromkeys(sockets[end] for end in ready):
-            peer.listen()
+            peer.receive()
 
 
-class _Game:
+class _Session:
     """The state of one problem: who is waiting for whom, and what has been decided."""
 
-    def __init__(self, player: Peer, tester: Peer, max_chars: int) -> None:
-        self.player = player
-        self.tester = tester
+    def __init__(self, program: Peer, tests: Peer, max_chars: int) -> None:
+        self.program = program
+        self.tests = tests
         self.max_chars = max_chars
-        self.call: str | None = None  # a call of the tests that the player has not been told yet
+        self.call: str | None = None  # a call of the tests that the program has not been told yet
         self.is_ready = False
         self.has_answered = False
-        self.num_owed = 1  # what the player has been asked for and has not answered: first of all, to be ready
+        self.num_unanswered = 1  # what the program has been asked for and has not answered: first of all, to be ready
         self.outcome: Grade | None = None
 
-    def go_on(self) -> None:
+    def advance(self) -> None:
         """Act on everything that both have said so far."""
-        while (record := self.tester.next_record()) is not None:
-            self.hear_tester(*record)
-        while (record := self.player.next_record()) is not None:
-            self.hear_player(*record)
+        while (record := self.tests.next_record()) is not None:
+            self.handle_tests_record(*record)
+        while (record := self.program.next_record()) is not None:
+            self.handle_program_record(*record)
         if self.call is not None and self.is_ready:
-            self.num_owed += 1
-            self.player.tell_text(self.call)
+            self.num_unanswered += 1
+            self.program.send_text(self.call)
             self.call = None
-        if self.player.is_forged:
+        if self.program.is_forged:
             self.decide(Grade(False, "bad-frame", "not a reply of ours"))
-        if self.player.end is not None and self.outcome is None:
-            if not self.num_owed:  # it waited for the tests
+        if self.program.end is not None and self.outcome is None:
+            if not self.num_unanswered:  # it waited for the tests
                 self.fail("took too long")
-            verdict, detail = death(self.player.job, self.player.end)
+            verdict, detail = death(self.program.job, self.program.end)
             if verdict == "ok":
                 verdict, detail = "no-result", "the program ended during the tests"
             self.decide(Grade(False, verdict, detail, lost=verdict == "infra"))
-        if self.tester.end is not None:
-            self.fail("ended with " + " ".join(death(self.tester.job, self.tester.end)))
+        if self.tests.end is not None:
+            self.fail("ended with " + " ".join(death(self.tests.job, self.tests.end)))
 
     def fail(self, how: str) -> None:
         """Settle the grade where tests failed to run: it is lost, unless an answer of the program may be the cause."""
         is_lost = not self.has_answered
         self.decide(Grade(False, "infra" if is_lost else "ok", f"the tests {how}", lost=is_lost))
 
-    def look(self) -> None:
-        """Called after a silence: a player that owes an answer and uses no CPU time sleeps, and is stopped."""
-        stillness = self.player.stillness
-        if self.player.end is None and self.num_owed > 0 and stillness is not None and stillness.look():
+    def stop_if_asleep(self) -> None:
+        """Called after a silence: a program that owes an answer and uses no CPU time sleeps, and is stopped."""
+        detector = self.program.sleep_detector
+        if self.program.end is None and self.num_unanswered > 0 and detector is not None and detector.poll():
             self.decide(Grade(False, "timeout", "asleep"))
-            self.player.stop()
+            self.program.stop()
 
     def decide(self, grade: Grade) -> None:
         """Settle the grade, once, and let both children end."""
         if self.outcome is None:
             self.outcome = grade
-            self.player.tell(NO_MORE)
-            self.tester.tell(NO_MORE)
+            self.program.send(NO_MORE)
+            self.tests.send(NO_MORE)
 
-    def hear_tester(self, kind: str, detail: str, text: str) -> None:
+    def handle_tests_record(self, kind: str, detail: str, text: str) -> None:
         if kind == "call":
             try:
                 self.call = canonical_args(text, loose=True, max_chars=self.max_chars)
@@ -270,21 +270,21 @@ class _Game:
         elif kind == "memory":
             self.fail(f"end with {detail}")
 
-    def hear_player(self, kind: str, detail: str, text: str) -> None:
+    def handle_program_record(self, kind: str, detail: str, text: str) -> None:
         if kind == "ready" and not self.is_ready:
             self.is_ready = True
-            self.num_owed -= 1
+            self.num_unanswered -= 1
         elif kind == "ok" and self.is_ready:
-            self.num_owed -= 1
+            self.num_unanswered -= 1
             self.has_answered = True
             try:
-                self.tester.tell_text("=" + canonical(text, loose=True, keep_order=True, max_chars=self.max_chars))
+                self.tests.send_text("=" + canonical(text, loose=True, keep_order=True, max_chars=self.max_chars))
             except LiteralError:
                 self.decide(Grade(False, "invalid-output", "not canonical"))
         elif kind == "error" and self.is_ready:
-            self.num_owed -= 1
+            self.num_unanswered -= 1
             self.has_answered = True
-            self.tester.tell_text("!" + detail)
+            self.tests.send_text("!" + detail)
         elif kind in ("invalid-output", "too-large") and self.is_ready:  # no exception, which tests may wait for
             self.decide(Grade(False, "ok", f"{kind} {detail}"))
         elif kind == "error":

@@ -22,7 +22,7 @@ GATED_KINDS: dict[str, tuple[str, ...]] = {"plain": PARSER_HELPERS, "pure": (*PU
 """The modules of the kinds of zygote that run gated programs: a fork costs by what its zygote holds."""
 
 _WORD = re.compile(r"\w+")
-_LOOKED_AT = frozenset({*allowed.REFUSED, *allowed.REFUSED_BUILTINS, "import"})
+_GATED_WORDS = frozenset({*allowed.REFUSED, *allowed.REFUSED_BUILTINS, "import"})
 _CODEC_WORDS = frozenset({"encode", "decode", "bytes", "bytearray"})
 """With these a program may ask for a codec that the interpreter would have to import."""
 
@@ -51,7 +51,7 @@ def kind_for(code: str) -> str:
 def needs_tree(code: str, again: bool) -> bool:
     """Tell whether a child has to look at a gated program's tree; ``again``: the gate has seen it already."""
     words = words_of(code)
-    is_special = not code.isascii() or not _LOOKED_AT.isdisjoint(words) or any(word[:2] == "__" for word in words)
+    is_special = not code.isascii() or not _GATED_WORDS.isdisjoint(words) or any(word[:2] == "__" for word in words)
     return is_special and not again
 
 
@@ -61,7 +61,7 @@ _TAME_WORDS = """
     sorted sum tuple while zip
 """
 _RISKY_WORDS = frozenset({*dir(builtins), *keyword.kwlist, "match"}) - frozenset(_TAME_WORDS.split())
-_TAME_DOTS = re.compile(
+_TAME_METHODS = re.compile(
     r"""\.(?:append|capitalize|casefold|center|clear|copy|count|endswith|expandtabs|extend|fromkeys|get|insert|join|lower|pop
     |is(?:alnum|alpha|ascii|decimal|digit|identifier|lower|numeric|printable|space|title|upper)|[lr]just|[lr]?strip|popitem
     |r?find|r?index|r?partition|r?split|remove(?:prefix|suffix)?|replace|reverse|setdefault|sort|splitlines|startswith
@@ -79,7 +79,7 @@ def is_tame(code: str, inputs: tuple[str, ...]) -> bool:
     Outside of strings only known words of Python's, known methods and no strange signs stand; no string is a format.
     """
     text = "\n".join((code, *inputs))
-    bare = _TAME_DOTS.sub("(", STRING.sub(r"''\g<rest>", text))
+    bare = _TAME_METHODS.sub("(", STRING.sub(r"''\g<rest>", text))
     has_format = "%" in bare and ("\\" in text or text.count("%") > bare.count("%"))
     is_known = bare.isascii() and _RISKY_WORDS.isdisjoint(_WORD.findall(bare)) and not _RISKY_SIGN.search(bare)
     return is_known and not has_format and "\r" not in text

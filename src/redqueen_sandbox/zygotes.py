@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from redqueen_sandbox.inside import wire
-from redqueen_sandbox.inside.cage import Stillness
+from redqueen_sandbox.inside.cage import SleepDetector
 from redqueen_sandbox.runs import Job, split_record
 from redqueen_sandbox.words import GATED_KINDS, modules_of, paths_of
 
@@ -92,7 +92,7 @@ class ZygoteHandle:
         deadline_s = self.awaited_since_s + (_START_S if not paths_of(self.kind) else _START_WITH_LIBRARIES_S)
         while True:
             if not wait_for([self.socket], [], deadline_s - time.monotonic()) or not self.receive():
-                raise OSError(f"a zygote did not come up ({self._last_words()})")
+                raise OSError(f"a zygote did not come up ({self._last_error_line()})")
             reply = self.next_reply()
             if reply is not None:
                 words = [word.partition("=") for word in reply[1].decode().split()]
@@ -152,7 +152,7 @@ class ZygoteHandle:
         if self.process.stderr:
             self.process.stderr.close()
 
-    def _last_words(self) -> str:
+    def _last_error_line(self) -> str:
         if self.process.stderr is None:
             return "no reason given"
         os.set_blocking(self.process.stderr.fileno(), False)
@@ -212,7 +212,7 @@ def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle
 
 # ---- the judge's end of a conversation with one child, over a socket of its own ----
 
-_MAX_SAID_BYTES = 64 << 20
+_MAX_RECEIVED_BYTES = 64 << 20
 
 
 class Lost(OSError):
@@ -230,11 +230,11 @@ class Peer:
         self.job = job
         self.job_id = job_id
         self.nonce = secrets.token_hex(8)
-        self.heard = bytearray()
-        self.num_heard = 0
+        self._received = bytearray()
+        self._num_received = 0
         self.end: wire.ReplyHeader | None = None
         self.is_forged = False
-        self.stillness: Stillness | None = None
+        self.sleep_detector: SleepDetector | None = None
         self._unsent = bytearray(job.head(self.nonce, role))
         self.socket, theirs = socket.socketpair()
         self.socket.setblocking(False)
@@ -250,7 +250,7 @@ class Peer:
         """Whether the child's socket has not taken everything yet."""
         return bool(self._unsent)
 
-    def listen(self) -> None:
+    def receive(self) -> None:
         """Take in what has arrived. Raises ``Lost``."""
         if not self.zygote.receive():
             raise Lost
@@ -259,44 +259,44 @@ class Peer:
             if header.job_id != self.job_id:
                 raise Lost
             if header.stopped == wire.STARTED:
-                self.stillness = Stillness(header.wait_status)
+                self.sleep_detector = SleepDetector(header.wait_status)
             else:
                 self.end = header
         if self.zygote.is_garbled:
             raise Lost
-        self._hear()
+        self._receive_records()
 
-    def _hear(self) -> None:
+    def _receive_records(self) -> None:
         with contextlib.suppress(BlockingIOError, ConnectionError):
             while said := self.socket.recv(1 << 18):
-                self.heard += said
-                self.num_heard += len(said)
-                if self.num_heard > _MAX_SAID_BYTES:
+                self._received += said
+                self._num_received += len(said)
+                if self._num_received > _MAX_RECEIVED_BYTES:
                     self.is_forged = True
                     self.stop()
                     return
 
     def next_record(self) -> tuple[str, str, str] | None:
         """The next thing the child said, or None. Anything that is no record of ours marks it as forged."""
-        found = split_record(self.heard, self.nonce)
+        found = split_record(self._received, self.nonce)
         if found == "forged":
             self.is_forged = True
             return None
         if isinstance(found, str):
             return None
         kind, detail, text, size = found
-        del self.heard[:size]
+        del self._received[:size]
         return kind, detail, text
 
-    def tell(self, message: bytes) -> None:
+    def send(self, message: bytes) -> None:
         """Tell the child something, as it stands."""
         self._unsent += message
         self.flush()
 
-    def tell_text(self, text: str) -> None:
+    def send_text(self, text: str) -> None:
         """Tell the child a text."""
         data = text.encode("utf-8")
-        self.tell(len(data).to_bytes(wire.LENGTH_BYTES, "little") + data)
+        self.send(len(data).to_bytes(wire.LENGTH_BYTES, "little") + data)
 
     def flush(self) -> None:
         """Send what the child's socket takes."""

@@ -122,5 +122,6 @@ def test_a_program_that_only_waits_for_a_core_is_given_its_time() -> None:
 def test_without_the_rule_a_sleeping_child_holds_its_zygote_until_the_deadline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    changed_zygotes(tmp_path, monkeypatch, "zygote.py", "not child.talks and child.stillness.look()", "False")
+    rule = "not child.interactive and child.sleep_detector.poll()"
+    changed_zygotes(tmp_path, monkeypatch, "zygote.py", rule, "False")
     assert end_of_a_sleeper(wall_ms=800)[1] != "asleep"

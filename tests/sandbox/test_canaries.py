@@ -31,11 +31,11 @@ class ScriptedZygote:
 @pytest.mark.parametrize(
     ("ends", "seen"),
     [
-        ([(SIGSYS_STATUS, wire.RAN_OUT)], True),
-        ([(SIGPROF_STATUS, wire.RAN_OUT), (SIGSYS_STATUS, wire.RAN_OUT)], True),
-        ([(9, wire.HIT_WALL), (SIGPROF_STATUS, wire.RAN_OUT), (SIGSYS_STATUS, wire.RAN_OUT)], True),
-        ([(0, wire.RAN_OUT)] * 3, False),
-        ([(SIGPROF_STATUS, wire.RAN_OUT)] * 3, False),
+        ([(SIGSYS_STATUS, wire.NOT_STOPPED)], True),
+        ([(SIGPROF_STATUS, wire.NOT_STOPPED), (SIGSYS_STATUS, wire.NOT_STOPPED)], True),
+        ([(9, wire.HIT_WALL), (SIGPROF_STATUS, wire.NOT_STOPPED), (SIGSYS_STATUS, wire.NOT_STOPPED)], True),
+        ([(0, wire.NOT_STOPPED)] * 3, False),
+        ([(SIGPROF_STATUS, wire.NOT_STOPPED)] * 3, False),
     ],
 )
 def test_a_filter_is_seen_when_a_canary_dies_of_it_within_three_tries(ends: list[tuple[int, int]], seen: bool) -> None:

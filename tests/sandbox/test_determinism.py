@@ -308,7 +308,7 @@ def test_no_way_of_asking_finds_a_clock_or_the_interpreter_behind_a_module(
 
 
 MUTATIONS = {
-    "frames as many": ("child.py", "_MORE_FRAMES = 37", "_MORE_FRAMES = 0", "how deep it may go"),
+    "frames as many": ("child.py", "_EXTRA_FRAMES = 37", "_EXTRA_FRAMES = 0", "how deep it may go"),
     "inputs forwards": ("child.py", "backwards=job.odd", "backwards=False", "numbers that collide"),
 }  # fmt: skip
 

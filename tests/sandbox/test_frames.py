@@ -22,7 +22,7 @@ def payload(*records: tuple[str, str, str], nonce: str = NONCE) -> bytes:
     return b"".join(replies.frame(*record) for record in records)
 
 
-def read(data: bytes, status: int = 0, stopped: int = wire.RAN_OUT, job: Job = JOB) -> Run:
+def read(data: bytes, status: int = 0, stopped: int = wire.NOT_STOPPED, job: Job = JOB) -> Run:
     return read_run(job, wire.ReplyHeader(len(data), 1, status, stopped, 2000, 3000), data, NONCE, 0)
 
 
@@ -67,9 +67,9 @@ def test_a_perfect_reply_from_a_child_that_died_is_no_answer() -> None:
 
 def test_a_program_that_fills_its_memory_is_told_alike_whichever_limit_it_met_first() -> None:
     met_memory = payload(("memory", "MemoryError", ""), END)
-    first = read_run(JOB, wire.ReplyHeader(len(met_memory), 1, 0, wire.RAN_OUT, 2000, 3000), met_memory, NONCE, 0)
+    first = read_run(JOB, wire.ReplyHeader(len(met_memory), 1, 0, wire.NOT_STOPPED, 2000, 3000), met_memory, NONCE, 0)
     met_clock = b""
-    header = wire.ReplyHeader(len(met_clock), 1, signal.SIGPROF, wire.RAN_OUT, 2000, 3000, 1 << 20)
+    header = wire.ReplyHeader(len(met_clock), 1, signal.SIGPROF, wire.NOT_STOPPED, 2000, 3000, 1 << 20)
     second = read_run(JOB, header, met_clock, NONCE, 0)
     assert (first.verdict, first.reason) == (second.verdict, second.reason) == ("memory", "MemoryError")
 

@@ -171,12 +171,12 @@ def test_a_unit_test_s_player_finds_nothing_of_the_tests_or_of_players_before_it
 
 LEAKS: dict[str, tuple[str, str]] = {
     "the zygote reads the job": (
-        "        if talks:\n            self.send(",
-        "        self.held = os.pread(fd, 2_048, 0)\n        if talks:\n            self.send(",
+        "        if interactive:\n            self.send(",
+        "        self.held = os.pread(fd, 2_048, 0)\n        if interactive:\n            self.send(",
     ),
     "the zygote reads the reply": (
-        "        return self.collect(pid, request.wall_ms, talks)",
-        "        header = self.collect(pid, request.wall_ms, talks)\n"
+        "        return self.collect(pid, request.wall_ms, interactive)",
+        "        header = self.collect(pid, request.wall_ms, interactive)\n"
         "        self.held = os.pread(fd, 2_048, 0)\n        return header",
     ),
     "the zygote runs the job before it forks": (

@@ -313,9 +313,9 @@ def test_root_that_may_not_become_nobody_verifies_and_says_so() -> None:
 def test_stopping_a_child_that_has_just_ended_is_no_trouble() -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()
-    watched = inner._Watched(process.pid, 0.0, talks=False)
-    watched.stop(wire.HIT_WALL)
-    assert watched.stopped == wire.RAN_OUT
+    running = inner._RunningChild(process.pid, 0.0, interactive=False)
+    running.stop(wire.HIT_WALL)
+    assert running.stopped == wire.NOT_STOPPED
 
 
 # ---- what is left over ------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def test_only_the_calls_of_the_list_are_allowed(arch: str) -> None:
 @pytest.mark.parametrize("arch", ARCHES)
 def test_reading_and_writing_are_allowed_on_one_descriptor_and_wait_only_in_a_conversation(arch: str) -> None:
     calls, audit = seccomp.allowed(arch), seccomp.AUDIT_ARCH[arch]
-    quiet, talking = seccomp.build_filter(arch, 3), seccomp.build_filter(arch, 3, talks=True)
+    quiet, talking = seccomp.build_filter(arch, 3), seccomp.build_filter(arch, 3, interactive=True)
     assert decide(quiet, audit, calls["write"], 3) == decide(quiet, audit, calls["pread64"], 3) == ALLOWED
     for fd in (0, 1, 2, 4, 64, 2**32 - 1):
         assert decide(quiet, audit, calls["write"], fd) == decide(quiet, audit, calls["pread64"], fd) == KILLED

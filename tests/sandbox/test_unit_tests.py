@@ -48,13 +48,13 @@ def test_a_right_program_that_seemed_to_sleep_is_played_again(
     tester: UnitTester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Grade] = []
-    grade_of = unit_tests._Game.grade
+    grade_of = unit_tests._Session.grade
 
-    def starved_once(game: unit_tests._Game) -> Grade:
-        seen.append(grade_of(game))
+    def starved_once(session: unit_tests._Session) -> Grade:
+        seen.append(grade_of(session))
         return seen[-1] if len(seen) > 1 else Grade(False, "timeout", "asleep")
 
-    monkeypatch.setattr(unit_tests._Game, "grade", starved_once)
+    monkeypatch.setattr(unit_tests._Session, "grade", starved_once)
     assert tester.grade([RIGHT])[0].correct
     assert len(seen) == 2
 

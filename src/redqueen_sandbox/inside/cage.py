@@ -34,9 +34,9 @@ _RLIMIT_CPU, _RLIMIT_FSIZE, _RLIMIT_CORE, _RLIMIT_NPROC, _RLIMIT_NOFILE = 0, 1, 
 _RLIMIT_MEMLOCK, _RLIMIT_AS, _RLIMIT_MSGQUEUE = 8, 9, 12
 
 
-LOOK_MS = 40
+POLL_MS = 40
 """How often a running child is looked at."""
-_NUM_STILL = 10
+_NUM_IDLE_POLLS = 10
 _ECHILD = 10
 _CLOSE_RANGE, _LAST_DESCRIPTOR = 436, 0xFFFFFFFF
 
@@ -108,23 +108,23 @@ class Waiter:
         return self._status.value, (user_s + system_s) * 1_000_000 + user_us + system_us, peak_kb
 
 
-class Stillness:
+class SleepDetector:
     """Tells a process that sleeps from one that computes or waits for a core."""
 
     def __init__(self, pid: int) -> None:
         self._clock = (~pid << 3) | _CLOCK_PROCESS_CPUTIME
         self._last_ns = -1
-        self._num_still = 0
+        self._num_idle = 0
 
-    def look(self) -> bool:
-        """To be called every ``LOOK_MS``: whether it has used no CPU time for many looks."""
+    def poll(self) -> bool:
+        """To be called every ``POLL_MS``: whether it has used no CPU time for many polls."""
         try:
             now_ns = time.clock_gettime_ns(self._clock)
         except OSError:  # it has ended
             return False
-        self._num_still = self._num_still + 1 if now_ns == self._last_ns else 0
+        self._num_idle = self._num_idle + 1 if now_ns == self._last_ns else 0
         self._last_ns = now_ns
-        return self._num_still >= _NUM_STILL
+        return self._num_idle >= _NUM_IDLE_POLLS
 
 
 class ChildCage:

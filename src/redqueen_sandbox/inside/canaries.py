@@ -52,7 +52,7 @@ def _probe(zygote: Zygote, leave_out: frozenset[str], action: Callable[[ctypes.P
     finally:
         os.close(read_end)
         os.close(write_end)
-    return (header.wait_status if header.stopped == wire.RAN_OUT else -1), said
+    return (header.wait_status if header.stopped == wire.NOT_STOPPED else -1), said
 
 
 def _ends_by(zygote: Zygote, action: Callable[[ctypes.PyDLL], bool], signal_number: int, tries: int = _TRIES) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # a name that has no bytes is one it cannot even ask for.
 _FILE_NAME = "<program\ud800>"
 _RECURSION_LIMIT = 1_000  # frames that the program has for itself
-_MORE_FRAMES = 37  # in an odd run: what depends on how many there are gives itself away
+_EXTRA_FRAMES = 37  # in an odd run: what depends on how many there are gives itself away
 _type_name = type.__dict__["__name__"].__get__  # immune to metaclasses
 _mro_of = type.__dict__["__mro__"].__get__
 _BUILTIN_EXCEPTIONS = frozenset(
@@ -90,10 +90,10 @@ def read_head(file: int) -> bytes:
 def run_job(file: int) -> NoReturn:
     """Run the job and leave this process without clean-up (nothing a program registered is ever called)."""
     job = Job(read_head(file), file)
-    leave_after(compile_and_run, job, Replies(file, job.nonce))
+    run_and_exit(compile_and_run, job, Replies(file, job.nonce))
 
 
-def leave_after(work: Callable[[Job, Replies], None], job: Job, replies: Replies) -> NoReturn:
+def run_and_exit(work: Callable[[Job, Replies], None], job: Job, replies: Replies) -> NoReturn:
     """Do the work, have the last word and end this process."""
     try:
         work(job, replies)
@@ -150,8 +150,8 @@ def load_program(code: CodeType, gated: bool, more_frames: int = 0) -> dict[str,
     namespace = module.__dict__
     namespace["__builtins__"] = guards.PROGRAM_BUILTINS if gated else vars(sys.modules["builtins"])
     sys.modules[PROGRAM_NAME] = module
-    guards.own_frames = more_frames + _depth()
-    sys.setrecursionlimit(_RECURSION_LIMIT + guards.own_frames)
+    guards.harness_frames = more_frames + _depth()
+    sys.setrecursionlimit(_RECURSION_LIMIT + guards.harness_frames)
     exec(code, namespace)
     return namespace
 
@@ -163,31 +163,33 @@ def _run_one(code: CodeType, job: Job, form: str, num_bytes: int) -> tuple[str, 
         return "invalid-input", "", ""
     guards.forget_violations()
     try:
-        function = load_program(code, job.gated, _MORE_FRAMES if job.odd else 0).get(job.entry)
+        function = load_program(code, job.gated, _EXTRA_FRAMES if job.odd else 0).get(job.entry)
         if function is None:
             return "error", "NameError", "no entry function"
         value = function(*arguments[0], **arguments[1])  # type: ignore[operator]
-        _leave()
+        _restore_recursion_limit()
     except MemoryError:
         raise
     except BaseException as error:
-        _leave()
+        _restore_recursion_limit()
         return ("forbidden", "gate", guards.violation()) if guards.violation() else ("error", class_name(error), "")
     if guards.violation():
         return "forbidden", "gate", guards.violation()
     return encode_value(value, job.max_chars)
 
 
-def _leave() -> None:
+def _restore_recursion_limit() -> None:
     """The program has ended: what follows is the harness's, which needs its frames."""
-    if sys.getrecursionlimit() != _RECURSION_LIMIT + guards.own_frames:
-        sys.setrecursionlimit(_RECURSION_LIMIT + guards.own_frames)
+    if sys.getrecursionlimit() != _RECURSION_LIMIT + guards.harness_frames:
+        sys.setrecursionlimit(_RECURSION_LIMIT + guards.harness_frames)
 
 
-def encode_value(value: object, max_chars: int, hold: Callable[[object], int] | None = None) -> tuple[str, str, str]:
+def encode_value(
+    value: object, max_chars: int, number_of: Callable[[object], int] | None = None
+) -> tuple[str, str, str]:
     """Returns (verdict, detail, canonical text) of a value."""
     try:
-        return "ok", "", encode(value, max_chars, hold)
+        return "ok", "", encode(value, max_chars, number_of)
     except TooLarge:
         return "too-large", "output", ""
     except NotPlain:

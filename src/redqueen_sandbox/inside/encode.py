@@ -27,21 +27,21 @@ class TooLarge(Exception):
     """The value is plain but beyond a bound."""
 
 
-def encode(value: object, max_chars: int, hold: Callable[[object], int] | None = None) -> str:
+def encode(value: object, max_chars: int, number_of: Callable[[object], int] | None = None) -> str:
     """Return the canonical text of ``value``. Raises ``NotPlain`` or ``TooLarge``.
 
-    With ``hold``, for unit tests alone, NaN, complex numbers and the values of ``equal`` are plain, and dicts and sets
-    keep their order. It gives a number to any other value, or raises ``NotPlain``.
+    With ``number_of``, for unit tests alone, NaN, complex numbers and the values of ``equal`` are plain, and dicts and
+    sets keep their order. It gives a number to any other value, or raises ``NotPlain``.
     """
-    return _Encoder(max_chars, hold).text(value, 0)
+    return _Encoder(max_chars, number_of).text(value, 0)
 
 
 class _Encoder:
     """Counts the characters it has produced, so that shared structure cannot unfold without end."""
 
-    def __init__(self, max_chars: int, hold: Callable[[object], int] | None) -> None:
+    def __init__(self, max_chars: int, number_of: Callable[[object], int] | None) -> None:
         self.left_chars = max_chars
-        self.hold = hold
+        self.number_of = number_of
         self.open: set[int] = set()  # the containers we are inside of
 
     def spend(self, text: str) -> str:
@@ -61,7 +61,7 @@ class _Encoder:
         if kind is bool or value is None:
             return self.spend(repr(value))
         if kind is float:
-            if value != value and self.hold is None:
+            if value != value and self.number_of is None:
                 raise NotPlain
             return self.spend(repr(value))
         if id(kind) not in _CONTAINERS:
@@ -70,10 +70,10 @@ class _Encoder:
 
     def other_text(self, value: object, depth: int) -> str:
         """The text of what is no builtin value itself."""
-        held = equal.plain_value(value, takes_records=self.hold is not None)
-        if held is None and self.hold is not None:
+        held = equal.plain_value(value, allow_named_tuples=self.number_of is not None)
+        if held is None and self.number_of is not None:
             name, given = equal.arguments_of(value)
-            name, given = (name, given) if name else ("Held", (self.hold(value),))
+            name, given = (name, given) if name else ("Held", (self.number_of(value),))
             return f"{name}({', '.join([self.text(item, depth + 1) for item in given])})"
         if held is None:
             raise NotPlain
@@ -82,18 +82,18 @@ class _Encoder:
             return self.text(inside, depth)
         return self.container_text(kind, inside, depth, id(value))
 
-    def container_text(self, kind: type, value: object, depth: int, holder: int) -> str:
-        """``holder`` is the ``id`` of the object in which ``value`` was found, or which it is."""
-        if holder in self.open:
+    def container_text(self, kind: type, value: object, depth: int, container_id: int) -> str:
+        """``container_id`` is the ``id`` of the object in which ``value`` was found, or which it is."""
+        if container_id in self.open:
             raise NotPlain  # it holds itself
         depth += kind is frozenset  # it is written with two pairs of brackets
         if depth >= MAX_DEPTH:
             raise TooLarge
         self.spend("")
-        self.open.add(holder)
+        self.open.add(container_id)
         inside = self.dict_text if kind is dict else self.sequence_text
         text = inside(kind, value, depth + 1)  # type: ignore[arg-type]
-        self.open.discard(holder)
+        self.open.discard(container_id)
         return text
 
     def sequence_text(self, kind: type, value: list[object], depth: int) -> str:
@@ -102,7 +102,7 @@ class _Encoder:
             return "[" + ", ".join(parts) + "]"
         if kind is tuple:
             return f"({parts[0]},)" if len(parts) == 1 else "(" + ", ".join(parts) + ")"
-        if self.hold is None:
+        if self.number_of is None:
             parts.sort()
         text = "{" + ", ".join(parts) + "}"
         if kind is frozenset:
@@ -111,7 +111,7 @@ class _Encoder:
 
     def dict_text(self, kind: type, value: dict[object, object], depth: int) -> str:
         pairs = [(self.text(key, depth), self.text(item, depth)) for key, item in dict.items(value)]
-        if self.hold is None:
+        if self.number_of is None:
             pairs.sort()
         return "{" + ", ".join([f"{key}: {item}" for key, item in pairs]) + "}"
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _mro_of = type.__dict__["__mro__"].__get__
 _names_of = type.__dict__["__dict__"].__get__  # both are immune to metaclasses
-_OWN_WAYS = frozenset(
+_OVERRIDES = frozenset(
     {
         "__class__", "__contains__", "__eq__", "__getattribute__", "__getitem__", "__hash__", "__iter__", "__len__",
         "__ne__",
@@ -30,7 +30,7 @@ _OWN_WAYS = frozenset(
 # Classes are looked up by their id: to compare or to hash one would ask its metaclass, which may be the program's.
 _dicts: set[int] = set()
 _lists: set[int] = set()
-_record_base: list[type] = []  # where the gate sees the programs
+_named_tuples_allowed: list[type] = []  # where the gate sees the programs
 
 VALUES = {
     "complex": "builtins", "range": "builtins", "date": "datetime", "datetime": "datetime", "time": "datetime",
@@ -45,7 +45,7 @@ def remember_classes(is_gated: bool) -> None:
         names = vars(sys.modules["collections"])
         _dicts.update(map(id, (names["Counter"], names["defaultdict"], names["OrderedDict"])))
         _lists.add(id(names["deque"]))
-    _record_base[:] = [tuple] * is_gated
+    _named_tuples_allowed[:] = [tuple] * is_gated
     inputs.NAMES.update(
         {name: vars(sys.modules[module])[name] for name, module in VALUES.items() if module in sys.modules}
     )
@@ -58,7 +58,7 @@ def arguments_of(value: Any) -> tuple[str, Any]:
     return name, (value.real, value.imag) if kind is complex else kind.__reduce__(value)[1] if name else ()
 
 
-def plain_value(value: object, takes_records: bool) -> tuple[type, object] | None:
+def plain_value(value: object, allow_named_tuples: bool) -> tuple[type, object] | None:
     """Return the builtin type whose value the object equals, and an object that this type's methods can read.
 
     None: it equals no plain value.
@@ -68,10 +68,10 @@ def plain_value(value: object, takes_records: bool) -> tuple[type, object] | Non
         return dict, value
     if id(kind) in _lists:
         return list, list(value)  # type: ignore[call-overload]
-    return (tuple, value) if (takes_records or _record_base) and _is_record(kind) else None
+    return (tuple, value) if (allow_named_tuples or _named_tuples_allowed) and _is_named_tuple(kind) else None
 
 
-def _is_record(kind: type) -> bool:
+def _is_named_tuple(kind: type) -> bool:
     """Tell whether a class is a named tuple that is equal and walked through as tuples are."""
     bases = _mro_of(kind)
     if len(bases) < 2 or bases[-2] is not tuple:
@@ -79,7 +79,7 @@ def _is_record(kind: type) -> bool:
     has_fields = False
     for base in bases[:-2]:
         for name in _names_of(base):
-            if type(name) is not str or name in _OWN_WAYS:
+            if type(name) is not str or name in _OVERRIDES:
                 return False
             has_fields = has_fields or name == "_fields"
     return has_fields

@@ -150,7 +150,7 @@ def _word(kind: type, at: int) -> ctypes.c_ulong:
     return ctypes.c_ulong.from_address(id(kind) + at)
 
 
-def _closed(name: str, found: Any) -> property:
+def _write_only(name: str, found: Any) -> property:
     """An attribute that can be set, where it could be, and not be read."""
     setter = getattr(found, "__set__", None)
     return property(refuser(name), (lambda value, item: setter(value, item)) if setter else None)
@@ -170,7 +170,7 @@ def close_interpreter() -> None:
         return refuser("__self__")() if isinstance(found, ModuleType) else found
 
     for kind in {type, BaseException, AttributeError, *map(type, _examples())}:
-        _change(kind, {name: _closed(name, vars(kind)[name]) for name in allowed.CLOSED & vars(kind).keys()})
+        _change(kind, {name: _write_only(name, vars(kind)[name]) for name in allowed.CLOSED & vars(kind).keys()})
     _change(type(len), {"__self__": property(self_of_method)})
     # A copy: what stands behind a proxy is handed to whoever compares itself with it.
     _change(type, {"__dict__": property(lambda cls: type(_namespace_of(cls))(dict(_namespace_of(cls))))})
@@ -290,7 +290,7 @@ def make_modules(stream: object) -> None:
                 vars(made)[key] = members[key]
         if "__all__" in members:  # what an import of everything takes
             vars(made)["__all__"] = [key for key in members["__all__"] if key in vars(made)]
-        vars(made)["__getattr__"] = _look(name)
+        vars(made)["__getattr__"] = _module_getattr(name)
         if "." in name:
             parent, _, child = name.rpartition(".")
             vars(_modules[parent])[child] = made
@@ -298,7 +298,7 @@ def make_modules(stream: object) -> None:
         vars(_modules["sys"]).update(setrecursionlimit=_set_recursion_limit, stdout=stream, stderr=stream)
 
 
-def _look(module_name: str) -> object:
+def _module_getattr(module_name: str) -> object:
     """A module's own ``__getattr__``: asking for a name that only the real one has is noted."""
 
     def look(name: str) -> object:
@@ -309,17 +309,17 @@ def _look(module_name: str) -> object:
     return look
 
 
-own_frames = 0
+harness_frames = 0
 """How many frames the harness has, and adds in a second run: a limit that a program sets is for its own."""
 
 
 def _set_recursion_limit(limit: int) -> None:
     if type(limit) is not int:
         raise TypeError("an integer is required")
-    sys.setrecursionlimit(min(limit, _MAX_RECURSION) + own_frames if limit > 0 else limit)
+    sys.setrecursionlimit(min(limit, _MAX_RECURSION) + harness_frames if limit > 0 else limit)
 
 
-class Missing:
+class MissingFinder:
     """The last place where the interpreter looks for a module or a codec: what is not here by now is refused, so that
     no program gets another value from its absence."""
 

@@ -58,7 +58,7 @@ class _Function:
         return None
 
 
-_CHANGES: dict[str, dict[str, object]] = {
+_PATCHES: dict[str, dict[str, object]] = {
     **{name: {"id": lambda value: salted(id(value))} for name in ("copy", "weakref")},
     "functools": {"RLock": lambda: vars(sys.modules["contextlib"])["nullcontext"]()},  # a lock tells where threads lie
     "dataclasses": {"exec": _exec_as_program},
@@ -97,7 +97,7 @@ class _Subclasses:
         registered = [reference() for reference in _abc._get_dump(cls)[0]]
         return any(issubclass(subclass, kind) for kind in [*registered, *self.subclasses_of(cls)] if kind is not None)
 
-    def put_in_place(self) -> None:
+    def install(self) -> None:
         check, known, register = self.check, self.known, abc.ABCMeta.register
 
         def has_instance(cls: Any, instance: object) -> bool:
@@ -118,7 +118,7 @@ class _Subclasses:
 _CLOCKLESS = ("_STRUCT_TM_ITEMS", "altzone", "daylight", "mktime", "struct_time", "timezone", "tzname", "tzset")
 
 
-def _of_given_time(name: str) -> object:
+def _clockless_function(name: str) -> object:
     """A function of ``time`` that reads the clock where its last argument is None or left out."""
     function, num_needed = vars(time)[name], 2 if name == "strftime" else 1
 
@@ -130,10 +130,10 @@ def _of_given_time(name: str) -> object:
     return convert
 
 
-def change_library() -> None:
+def patch_library() -> None:
     """Make the changes in the library's modules that are here. ``datetime`` must be the one written in Python."""
-    _Subclasses().put_in_place()
-    for name, changes in _CHANGES.items():
+    _Subclasses().install()
+    for name, changes in _PATCHES.items():
         if name in sys.modules:
             vars(sys.modules[name]).update(changes)
     if "decimal" in sys.modules:
@@ -149,7 +149,7 @@ def change_library() -> None:
     if "datetime" in sys.modules:
         clockless = ModuleType("time")
         vars(clockless).update({name: vars(time)[name] for name in _CLOCKLESS})
-        vars(clockless).update({name: _of_given_time(name) for name in ("localtime", "gmtime", "strftime")})
+        vars(clockless).update({name: _clockless_function(name) for name in ("localtime", "gmtime", "strftime")})
         vars(clockless)["__getattr__"] = refuser("the clock")
         for name in {"datetime", "_pydatetime", "_strptime"}.intersection(sys.modules):
             for key in ("_time", "time"):

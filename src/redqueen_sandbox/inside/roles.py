@@ -28,15 +28,15 @@ _ITER, _NEXT = 1, 2  # the numbers of functions in the player: ``iter``, and one
 _MAX_LINES = 100_000  # that tests run with a stand-in: those that go on wait for a value it does not give (ours)
 
 
-def play_role(socket: int) -> NoReturn:
+def run_role(socket: int) -> NoReturn:
     """Be the child that the job's inputs ask for: ("tester", helpers of the tests) or ("player",)."""
     size = int.from_bytes(_read_exactly(socket, wire.LENGTH_BYTES), "little")
     job = child.Job(_read_exactly(socket, size))
-    work = _be_tester if job.inputs[0] == "tester" else _be_player
-    child.leave_after(work, job, child.Replies(socket, job.nonce))
+    work = _run_tests_role if job.inputs[0] == "tester" else _serve_calls
+    child.run_and_exit(work, job, child.Replies(socket, job.nonce))
 
 
-def _be_player(job: child.Job, replies: child.Replies) -> None:
+def _serve_calls(job: child.Job, replies: child.Replies) -> None:
     """Load the program once, then make the calls one is told, until told nothing more."""
     code = child.compile_program(job, replies)
     if code is None:
@@ -54,12 +54,12 @@ def _be_player(job: child.Job, replies: child.Replies) -> None:
     held: list[Any] = [function, iter, lambda iterator: [item for _, item in zip("1", iterator, strict=False)]]
     inputs.NAMES["Held"] = held.__getitem__
 
-    def hold(value: object) -> int:
+    def number_of(value: object) -> int:
         held.append(value)
         return len(held) - 1
 
     replies.send("ready")
-    while (text := _told(replies.fd)) is not None:
+    while (text := _read_message(replies.fd)) is not None:
         arguments = inputs.parse(text, literal=True)
         if arguments is None:
             replies.send("invalid-input")
@@ -68,7 +68,7 @@ def _be_player(job: child.Job, replies: child.Replies) -> None:
             (call, *given), named = arguments
             value = call(*given, **named)  # type: ignore[operator]
             answer = (value, *given, *named.values()) if value is None else (value,)
-            said = child.encode_value(answer, job.max_chars, hold)
+            said = child.encode_value(answer, job.max_chars, number_of)
             if said[0] != "ok":
                 said = ("ok", "", "(None,)") if value is None else (said[0], child.class_name(value), "")
         except MemoryError:
@@ -78,7 +78,7 @@ def _be_player(job: child.Job, replies: child.Replies) -> None:
         replies.send(*said)
 
 
-class _Held:
+class _RemoteValue:
     """A value that is not plain and stays in the program's child: results of calling it and its items come from there.
 
     It equals nothing else. No other attribute is passed on, so that no test asks the program whether it is right.
@@ -99,11 +99,11 @@ class _Held:
         return next(iter(self.ask(_NEXT, self)))  # which is empty at the end
 
 
-def _be_tester(job: child.Job, replies: child.Replies) -> None:
+def _run_tests_role(job: child.Job, replies: child.Replies) -> None:
     """Run the tests against the stand-in and say whether they passed."""
 
     def ask(number: int, /, *args: object, **kwargs: object) -> object:
-        number_of = vars(_Held)["number"].__get__  # raises TypeError for what is not held
+        number_of = vars(_RemoteValue)["number"].__get__  # raises TypeError for what is not held
         try:
             parts = [f"Held({number})", *[encode(value, job.max_chars, number_of) for value in args]]
             parts += [f"{name}={encode(value, job.max_chars, number_of)}" for name, value in kwargs.items()]
@@ -111,7 +111,7 @@ def _be_tester(job: child.Job, replies: child.Replies) -> None:
             replies.send("unpassable")
             raise TypeError("a test called with something that is no plain value") from None
         replies.send("call", "", ", ".join(parts))
-        answer = _told(replies.fd) or "?"
+        answer = _read_message(replies.fd) or "?"
         if answer[0] == "!":
             raise _exception(answer[1:])
         told: Any = inputs.parse(answer[1:], literal=True)
@@ -136,8 +136,8 @@ def _be_tester(job: child.Job, replies: child.Replies) -> None:
     else:
         replies.send("untested" if error is None else "broken", child.class_name(error))
         return
-    inputs.NAMES["Held"] = lambda number: _Held(ask, number)
-    error = _run_tests(code, job, _Held(ask, 0))
+    inputs.NAMES["Held"] = lambda number: _RemoteValue(ask, number)
+    error = _run_tests(code, job, _RemoteValue(ask, 0))
     replies.send("passed" if error is None else "failed", child.class_name(error))
 
 
@@ -181,7 +181,7 @@ def _exception(name: str) -> Exception:
         return RuntimeError(name)
 
 
-def _told(socket: int) -> str | None:
+def _read_message(socket: int) -> str | None:
     """Read one message: its length, then its text. None: there are no more."""
     head = _read_exactly(socket, wire.LENGTH_BYTES)
     if len(head) < wire.LENGTH_BYTES or head == NO_MORE:

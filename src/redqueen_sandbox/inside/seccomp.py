@@ -49,12 +49,12 @@ def machine() -> str:
     return name if name in AUDIT_ARCH and struct.calcsize("P") == 8 else ""
 
 
-def build_filter(arch: str, fd: int, talks: bool = False) -> bytes:
+def build_filter(arch: str, fd: int, interactive: bool = False) -> bytes:
     """Return the BPF program that lets a child compute, and write and read ``fd`` alone.
 
-    A child that ``talks`` has a socket there and waits for what it reads. All others have a file, which is read at a
-    position and never waits. No other call that waits is allowed, no futex either: a single thread never needs one, and
-    a deadlock with itself would cost wall-clock time and no CPU time.
+    An ``interactive`` child has a socket there and waits for what it reads. All others have a file, which is read at
+    a position and never waits. No other call that waits is allowed, no futex either: a single thread never needs one,
+    and a deadlock with itself would cost wall-clock time and no CPU time.
     """
     numbers = _SYSCALLS[arch]
     code: list[bytes] = [_op(_LD_W_ABS, 4), _op(_JEQ_K, AUDIT_ARCH[arch], 1, 0), _op(_RET_K, KILL_PROCESS)]
@@ -62,7 +62,7 @@ def build_filter(arch: str, fd: int, talks: bool = False) -> bytes:
     for name in ("brk", "munmap", "mremap", "rt_sigreturn", "exit", "exit_group"):
         code += [_op(_JEQ_K, numbers[name], 0, 1), _op(_RET_K, ALLOW)]
     code += _when(numbers["write"], _equal(0, (fd,)))
-    code += _when(numbers["read" if talks else "pread64"], _equal(0, (fd,)))
+    code += _when(numbers["read" if interactive else "pread64"], _equal(0, (fd,)))
     # No new executable page, and no page that is backed by a file.
     code += _when(numbers["mmap"], _no_bit(2, _PROT_EXEC) + _has_bit(3, _MAP_ANONYMOUS))
     code += _when(numbers["mprotect"], _no_bit(2, _PROT_EXEC))

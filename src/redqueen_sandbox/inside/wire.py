@@ -20,7 +20,7 @@ REPLY_FD = 3
 """The only file descriptor of a child: its job and its reply, or its end of a conversation."""
 HELLO_ID = 0
 """The job id of a zygote's first frame, which tells what its canaries observed."""
-RAN_OUT, HIT_WALL, ASLEEP, NOT_STARTED, STARTED = 0, 1, 2, 3, 4
+NOT_STOPPED, HIT_WALL, ASLEEP, NOT_STARTED, STARTED = 0, 1, 2, 3, 4
 """Why a child ended: by itself, by the wall deadline, because it slept; or that none could start. ``STARTED`` is no
 end: it gives the process id of a conversation's child (instead of the wait status)."""
 RUN, CONVERSE, STOP = 0, 1, 2
@@ -51,7 +51,7 @@ class ReplyHeader:
     __slots__ = ("cpu_us", "job_id", "payload_bytes", "peak_kb", "stopped", "wait_status", "wall_us")
 
     def __init__(
-        self, payload_bytes: int, job_id: int, wait_status: int = 0, stopped: int = RAN_OUT,
+        self, payload_bytes: int, job_id: int, wait_status: int = 0, stopped: int = NOT_STOPPED,
         cpu_us: int = 0, wall_us: int = 0, peak_kb: int = 0,
     ) -> None:  # fmt: skip
         self.payload_bytes, self.job_id = payload_bytes, job_id

@@ -39,17 +39,17 @@ class _Sink(io.TextIOBase):
         return True
 
 
-class _Watched:
+class _RunningChild:
     """The running child: until when it may run, and why it was stopped if it was."""
 
-    __slots__ = ("pid", "stillness", "stopped", "talks", "until_s")
+    __slots__ = ("interactive", "pid", "sleep_detector", "stopped", "until_s")
 
-    def __init__(self, pid: int, until_s: float, talks: bool) -> None:
+    def __init__(self, pid: int, until_s: float, interactive: bool) -> None:
         self.pid = pid
         self.until_s = until_s
-        self.talks = talks
-        self.stillness = cage.Stillness(pid)
-        self.stopped = wire.RAN_OUT
+        self.interactive = interactive
+        self.sleep_detector = cage.SleepDetector(pid)
+        self.stopped = wire.NOT_STOPPED
 
     def stop(self, why: int) -> None:
         try:
@@ -74,24 +74,24 @@ class Zygote:
         self.pid = os.getpid()
         self.judge_pid = judge_pid
         self.has_namespaces = False
-        self.watched: _Watched | None = None
+        self.running: _RunningChild | None = None
         arch = seccomp.machine()
         self.bpf = seccomp.build_filter(arch, wire.REPLY_FD) if arch else b""
-        self.talking_bpf = seccomp.build_filter(arch, wire.REPLY_FD, talks=True) if arch else b""
+        self.interactive_bpf = seccomp.build_filter(arch, wire.REPLY_FD, interactive=True) if arch else b""
         with open("/proc/self/statm", "rb") as statm:
             self.base_bytes = int(statm.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         self.cages: dict[tuple[object, ...], cage.ChildCage] = {}
 
     def cage_for(
         self, cpu_ms: int, memory_bytes: int, max_file_bytes: int = 0, also_leave_out: frozenset[str] = _NONE,
-        talks: bool = False,
+        interactive: bool = False,
     ) -> cage.ChildCage:  # fmt: skip
         """The prepared cage for these limits; prepared once, since most jobs have the same."""
-        key = (cpu_ms, memory_bytes, max_file_bytes, also_leave_out, talks)
+        key = (cpu_ms, memory_bytes, max_file_bytes, also_leave_out, interactive)
         if key not in self.cages:
             if len(self.cages) > 64:
                 self.cages.clear()
-            bpf = self.talking_bpf if talks else self.bpf
+            bpf = self.interactive_bpf if interactive else self.bpf
             space = self.base_bytes + memory_bytes
             left_out = self.leave_out | also_leave_out
             self.cages[key] = cage.ChildCage(self.libc, cpu_ms, space, max_file_bytes, bpf, left_out, self.pid)
@@ -117,35 +117,35 @@ class Zygote:
                 os._exit(1)
         return pid
 
-    def collect(self, pid: int, wall_ms: int, talks: bool = False) -> wire.ReplyHeader:
+    def collect(self, pid: int, wall_ms: int, interactive: bool = False) -> wire.ReplyHeader:
         """Wait for the child's end, or stop it: at the wall deadline, when it sleeps, when the judge says so.
 
         A plain wait for the one child, looked up from by a timer: nearly all children end before it first fires.
         """
         start_s = time.monotonic()
-        self.watched = _Watched(pid, start_s + wall_ms / 1000, talks)
-        _signal.setitimer(_signal.ITIMER_REAL, cage.LOOK_MS / 1000, cage.LOOK_MS / 1000)
+        self.running = _RunningChild(pid, start_s + wall_ms / 1000, interactive)
+        _signal.setitimer(_signal.ITIMER_REAL, cage.POLL_MS / 1000, cage.POLL_MS / 1000)
         status, cpu_us, peak_kb = self.waiter.wait(pid)
         _signal.setitimer(_signal.ITIMER_REAL, 0)
-        stopped = self.watched.stopped
-        self.watched = None
+        stopped = self.running.stopped
+        self.running = None
         wall_us = int((time.monotonic() - start_s) * 1e6)
         return wire.ReplyHeader(0, 0, status, stopped, cpu_us, wall_us, peak_kb)
 
-    def look(self, *_: object) -> None:
+    def on_timer(self, *_: object) -> None:
         """The timer's handler: stop the child if it must be.
 
         A child that computes has used CPU time between two looks, and one that waits for a core on a crowded machine
         gets one within a few. Only one that sleeps has not after many, and there is nothing it may wait for.
         """
-        child = self.watched
+        child = self.running
         if child is None:
             return
         if time.monotonic() >= child.until_s:
             child.stop(wire.HIT_WALL)
-        elif not child.talks and child.stillness.look():
+        elif not child.interactive and child.sleep_detector.poll():
             child.stop(wire.ASLEEP)
-        request = self.requests.receive(waits=False) if child.talks else wire.NOTHING
+        request = self.requests.receive(waits=False) if child.interactive else wire.NOTHING
         if request is None or os.getppid() != self.judge_pid:  # the judge is gone
             os.kill(child.pid, cage.SIGKILL)
             os._exit(0)
@@ -171,14 +171,14 @@ class Zygote:
         """Run one job in one child. Returns how it ended."""
         if fd < 0:
             raise OSError("no room for the job's descriptor")
-        talks = request.want == wire.CONVERSE
-        child_cage = self.cage_for(request.cpu_ms, request.memory_bytes, request.max_file_bytes, talks=talks)
+        interactive = request.want == wire.CONVERSE
+        child_cage = self.cage_for(request.cpu_ms, request.memory_bytes, request.max_file_bytes, _NONE, interactive)
         pid = self.fork_child(child_cage, fd)
         if pid == 0:
-            (roles.play_role if talks else child.run_job)(wire.REPLY_FD)
-        if talks:
+            (roles.run_role if interactive else child.run_job)(wire.REPLY_FD)
+        if interactive:
             self.send(wire.ReplyHeader(0, request.job_id, pid, wire.STARTED).pack())
-        return self.collect(pid, request.wall_ms, talks)
+        return self.collect(pid, request.wall_ms, interactive)
 
     def send(self, data: bytes) -> None:
         """Write all of ``data`` to the judge."""
@@ -211,7 +211,7 @@ def _import_all(names: list[str], is_gated: bool) -> None:
             codecs.lookup(codec)
     equal.remember_classes(is_gated)
     if is_gated:
-        library.change_library()
+        library.patch_library()
         guards.make_modules(_Sink())
         guards.close_interpreter()
     # A program that patches ``builtins`` patches this copy, not what our own code calls.
@@ -271,14 +271,14 @@ def main(observe: Callable[[Zygote], dict[str, bool]]) -> None:
     gc.collect()
     gc.disable()
     zygote = Zygote(control, frozenset(leave_out), judge_pid)
-    _signal.signal(_signal.SIGALRM, zygote.look)
+    _signal.signal(_signal.SIGALRM, zygote.on_timer)
     cage.prefer_for_oom()
     os.environ.clear()
     os.chdir("/")
     sys.path.clear()
     sys.path_importer_cache.clear()
     sys.path_hooks.clear()
-    sys.meta_path[:] = [guards.Missing] if is_gated else []  # what is not imported yet is not there
+    sys.meta_path[:] = [guards.MissingFinder] if is_gated else []  # what is not imported yet is not there
     sys.argv = [""]
     zygote.has_namespaces = cage.enter_zygote_cage(zygote.libc, zygote.leave_out)
     gc.freeze()
