@@ -12,7 +12,7 @@ __all__ = ["VERDICTS", "Grade", "Limits", "Program", "Result", "Sandbox", "UserE
 
 
 def __getattr__(name: str) -> Any:
-    """Import ``Sandbox`` when it is first asked for: who needs records alone starts faster."""
+    """Import ``Sandbox`` on first access: programs that only use the records start faster."""
     if name != "Sandbox":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from redqueen_sandbox.sandbox import Sandbox

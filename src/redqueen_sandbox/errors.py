@@ -1,4 +1,4 @@
-"""The error that a user can correct. ``redqueen.errors`` hands it on, so a program that uses both catches one class."""
+"""The error that a user can correct. ``redqueen.errors`` re-exports it, so both packages raise the same class."""
 
 from __future__ import annotations
 

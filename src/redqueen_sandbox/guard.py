@@ -1,7 +1,7 @@
-"""The judge's guard: an exception that a text causes in our own code becomes one verdict, and is counted.
+"""The judge's guard: an exception that a text raises in the judge's own code becomes one verdict, and is counted.
 
-Nothing should ever get here: the fuzzing tests assert that ``faults`` stays empty. What does get here is a fault of
-ours that a model found, so it must neither stop a run nor earn anything, and it is logged with its traceback.
+No exception should ever get here: the fuzzing tests assert that ``faults`` stays empty. One that does is a bug of the
+judge that a model found. It must not stop a run or earn a reward, and it is logged with its traceback.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Answer = TypeVar("Answer")
 VERDICT = "invalid-input"
 """The verdict for a text that made the judge itself raise an exception."""
 
-_PASSED = (UserError, OSError)  # the user's file or flag; the machine, which the caller handles
+_PASSED = (UserError, OSError)  # re-raised: the user's mistakes, and failures of the machine
 
 faults: Counter[str] = Counter()
-"""How often the guard was needed in this process, by caller and class of the exception."""
+"""Exceptions that the guard caught in this process, counted by caller and exception class."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,17 +44,17 @@ def guarded(place: str, work: Callable[[], Answer], otherwise: Callable[[str], A
         return work()
     except _PASSED:
         raise
-    except Exception as error:  # the guard of the judge: see the file's first lines
+    except Exception as error:  # see the module's docstring
         return otherwise(note_fault(place, error))
 
 
 def guarded_jobs(
     place: str, jobs: Generator[Job, Run, Answer], otherwise: Callable[[str], Answer]
 ) -> Generator[Job, Run, Answer]:
-    """The same for a generator of jobs, wherever in its work it raises."""
+    """Do the same as ``guarded`` for a generator of jobs."""
     try:
         return (yield from jobs)
     except _PASSED:
         raise
-    except Exception as error:  # the guard of the judge: see the file's first lines
+    except Exception as error:  # see the module's docstring
         return otherwise(note_fault(place, error))

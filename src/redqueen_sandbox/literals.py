@@ -1,20 +1,20 @@
 """Canonical literals: a bounded reader of plain Python values that never evaluates anything.
 
-The judge reads every text that came out of a child, and every answer that a student wrote, with this reader, and
-compares the canonical texts it returns. Identity is by type and value (``True``, ``1`` and ``1.0`` differ; ``-0.0`` and
-``0.0`` differ), sets and dicts do not depend on the order in which they were written, and nothing is ever cut short.
+The judge reads every output of a child, and every answer that a student wrote, with this reader, and compares the
+canonical texts it returns. Two values are equal if type and value are (``True``, ``1`` and ``1.0`` differ; ``-0.0`` and
+``0.0`` differ). Sets and dicts are equal in any order of their elements. Nothing is ever truncated.
 
-One scan of the text comes first: it bounds the nesting and lets only the characters of literals through. What is left
-is parsed as syntax, and the tree is written anew. Time is linear in the text.
+A first scan bounds the nesting and refuses characters that no literal contains. Then the text is parsed into a syntax
+tree, and the tree is written as canonical text. The time is linear in the length of the text.
 
 Plain values: int, float, bool, str, None, and list, tuple, dict, set and frozenset of them. The ``wide`` reader also
-knows bytes and the infinities, which a program may return to a caller of ``run`` but which are not allowed in a task;
-the ``loose`` reader, for unit tests, knows what ``inside/encode.py`` writes for them as well: complex numbers, NaN,
-decimals, dates and the like.
+accepts bytes and the infinities, which a program may return to a caller of ``run`` but which are not allowed in a task;
+the ``loose`` reader, for unit tests, also accepts the other values that ``inside/encode.py`` writes there: complex
+numbers, NaN, decimals, dates and the like.
 
-What it reads, Python's ``ast.literal_eval`` reads to the same value, but for ``frozenset(...)``; blank lines at the
-ends count for nothing. What Python reads and it refuses: complex numbers, bytes and ``...`` (but as above), floats
-beyond the largest, backslashes at a line's end, and what is beyond a bound.
+``ast.literal_eval`` reads an accepted text to the same value, except ``frozenset(...)``; blank lines at the ends are
+ignored. The reader refuses some texts that Python accepts: complex numbers, bytes and ``...`` (except as above), floats
+beyond the largest, backslashes at the end of a line, and values beyond a bound.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from redqueen_sandbox.guard import note_fault
 from redqueen_sandbox.inside.equal import VALUES
 
 MAX_CHARS = 65_536
-"""Longest text that is read, in characters (ours)."""
+"""Maximum length of a text, in characters (ours)."""
 MAX_DEPTH = 100
-"""Deepest nesting of brackets (ours)."""
+"""Maximum nesting depth of brackets (ours)."""
 MAX_DIGITS = 4_300
-"""Most decimal digits of one integer, in whatever base it is written: the interpreter's own limit for int <-> str."""
+"""Maximum decimal digits of one integer, written in any base: the interpreter's own limit for int <-> str."""
 
 _TOO_BIG = 10**MAX_DIGITS
 _FILE_NAME = "<literal>"
-warnings.filterwarnings("ignore", module=_FILE_NAME)  # of escapes that Python does not know
+warnings.filterwarnings("ignore", module=_FILE_NAME)  # about unknown escape sequences
 _CALLS = {"Held", *VALUES}
 _BLANKS = " \t\n\f"
 _COMMENTS = re.compile(r"(?:[ \t\n\f]|#[^\n]*\n)+")
-# Strings and remarks; a quote that begins none takes all that follows, so that it is looked at once.
+# Strings and comments. A quote that begins no complete string matches the rest of the text, to keep the time linear.
 STRING = re.compile(
     r"'''[^'\\]*(?:(?:\\.|'{1,2}(?!'))[^'\\]*)*'''"
     r'|"""[^"\\]*(?:(?:\\.|"{1,2}(?!"))[^"\\]*)*"""'
@@ -56,12 +56,12 @@ _TOO_MANY_DIGITS = re.compile(rf"(?<![\w.])[0-9](?:_?[0-9]){{{MAX_DIGITS}}}")
 
 Read = TypeVar("Read")
 Value = tuple[str, str]
-"""A value in the reader: its canonical text, and the key under which a set or a dict would store it
-(numbers that are equal across types share one key, as they do in Python); "" marks what cannot be hashed."""
+"""A value in the reader: its canonical text, and a key that is equal for values that Python stores as one set element
+(equal numbers of different types share a key); "" for a value that cannot be hashed."""
 
 
 class LiteralError(ValueError):
-    """The text is not a plain literal within the bounds. ``too_large`` tells a bound from a mistake."""
+    """The text is not a plain literal within the bounds. ``too_large``: it exceeds a bound."""
 
     def __init__(self, message: str, too_large: bool = False) -> None:
         super().__init__(message)
@@ -73,8 +73,8 @@ def canonical(
 ) -> str:
     """Return the canonical text of one literal.
 
-    ``keep_order`` leaves the entries of sets and dicts in the order they were written (for inputs, where a program
-    may depend on it). Raises ``LiteralError``, and nothing else.
+    ``keep_order`` leaves the entries of sets and dicts in the order they were written (for inputs: a program may
+    depend on it). Raises only ``LiteralError``.
     """
 
     def read() -> str:
@@ -84,7 +84,7 @@ def canonical(
         depth = _scan(source)
         tree = _parsed(source)
         found = _Writer(wide or loose, loose, wide or loose, keep_order).value(tree)[0]
-        if depth == MAX_DEPTH and isinstance(tree, ast.Tuple):  # it may have got brackets
+        if depth == MAX_DEPTH and isinstance(tree, ast.Tuple):  # the writer may have added brackets
             _scan(found)
         return found
 
@@ -94,10 +94,10 @@ def canonical(
 def canonical_args(
     text: str, wide: bool = False, loose: bool = False, keep_order: bool = True, max_chars: int = MAX_CHARS
 ) -> str:
-    """Return the canonical text of an argument list, as it stands between the brackets of a call.
+    """Return the canonical text of an argument list: the text between the brackets of a call.
 
-    Positional and keyword arguments, every value a literal; ``""`` is the empty list. Raises ``LiteralError``, and
-    nothing else.
+    Arguments are positional or keyword, and every value is a literal; ``""`` is the empty list. Raises only
+    ``LiteralError``.
     """
     positional, named = read_call(text, wide, loose, keep_order, max_chars)
     return ", ".join([*positional, *[f"{name}={value}" for name, value in named.items()]])
@@ -106,9 +106,9 @@ def canonical_args(
 def read_call(
     text: str, wide: bool = False, loose: bool = False, keep_order: bool = False, max_chars: int = MAX_CHARS
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the canonical texts of an argument list: the positional ones, and those given by name.
+    """Return the canonical texts of an argument list: the positional arguments, and the keyword arguments by name.
 
-    Raises ``LiteralError``, and nothing else.
+    Raises only ``LiteralError``.
     """
 
     def read() -> tuple[list[str], dict[str, str]]:
@@ -117,7 +117,7 @@ def read_call(
         call = _parsed(f"f({source}\n)")
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             raise LiteralError("not an argument list")
-        # A caller cannot write an infinity, but a benchmark's call may hand it on.
+        # An infinity cannot be written in a call, but a unit test may pass one on.
         writer = _Writer(wide or loose, loose, loose, keep_order)
         names = [pair.arg or "" for pair in call.keywords]
         if len(set(names)) < len(names) or "" in names or "__debug__" in names:
@@ -129,7 +129,7 @@ def read_call(
 
 
 def is_canonical(text: str, wide: bool = False, max_chars: int = MAX_CHARS) -> bool:
-    """Tell whether ``text`` is a literal in exactly its canonical form."""
+    """Return whether ``text`` is a literal in exactly its canonical form."""
     try:
         return canonical(text, wide, max_chars=max_chars) == text
     except LiteralError:
@@ -141,7 +141,7 @@ def _guarded(read: Callable[[], Read]) -> Read:
         return read()
     except LiteralError:
         raise
-    except Exception as error:  # the guard of the judge (``guard.py``), here because every text passes through here
+    except Exception as error:  # the judge's guard (see ``guard.py``): every text passes through here
         raise LiteralError(note_fault("literals", error)) from None
 
 
@@ -154,7 +154,7 @@ def _checked(text: str, max_chars: int) -> str:
 
 
 def _scan(source: str) -> int:
-    """Return how deep brackets are nested. Raises ``LiteralError`` for what no literal holds outside of strings."""
+    """Return the nesting depth of brackets. Raises ``LiteralError`` for text that no literal has outside strings."""
     bare = STRING.sub(r"\g<rest>", source)
     if not _ALLOWED.fullmatch(bare):
         raise LiteralError("not a plain literal")
@@ -178,12 +178,12 @@ def _parsed(source: str) -> ast.expr:
         return tree.body
     except (SyntaxError, ValueError):
         raise LiteralError("not a plain literal") from None
-    except (RecursionError, MemoryError):  # of many signs in a row
+    except (RecursionError, MemoryError):  # for example many signs in a row
         raise LiteralError("nested too deeply", too_large=True) from None
 
 
 class _Writer:
-    """Writes a tree as canonical text. Its methods raise ``LiteralError`` for what is no plain value."""
+    """Writes a syntax tree as canonical text. Its methods raise ``LiteralError`` for a value that is not plain."""
 
     def __init__(self, wide: bool, loose: bool, infinite: bool, keep_order: bool) -> None:
         self.wide, self.loose, self.infinite, self.keep_order = wide, loose, infinite, keep_order
@@ -237,7 +237,7 @@ class _Writer:
         raise LiteralError("not a plain literal")
 
     def signed(self, operand: ast.expr, sign: int) -> Value:
-        """A number with a sign."""
+        """Return a number with a sign."""
         minus = "-" if sign < 0 else ""
         match operand:
             case ast.Constant(value=float() as number):
@@ -256,7 +256,7 @@ class _Writer:
         return (f"({text},)" if len(found) == 1 else f"({text})"), key
 
     def members(self, items: Iterable[ast.expr]) -> dict[str, str]:
-        """The texts of a set's elements by their keys, in the order in which they are written."""
+        """Return the texts of a set's elements by their keys, in canonical or (``keep_order``) written order."""
         found: dict[str, str] = {}
         for text, key in map(self.value, items):
             found.setdefault(_hashable(key), text)

@@ -1,8 +1,8 @@
-"""The zygotes and the loop that feeds them: many small generators of jobs, each answered with a run.
+"""The pool of zygotes, and the loop that distributes jobs to them.
 
-Whoever wants programs run writes a generator that yields ``Job`` and is sent ``Run``; ``Pool.drive`` works through any
-number of them at once and returns what they return, in order. Zygotes that die, hang or are stopped are replaced,
-their jobs tried again; after that a job ends as ``infra``.
+A caller writes generators that yield a ``Job`` and are sent its ``Run``. ``Pool.drive`` runs any number of them
+concurrently and returns their return values in order. Zygotes that die, hang or are stopped are replaced and their
+jobs tried again; after ``_MAX_ATTEMPTS`` a job ends as ``infra``.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from redqueen_sandbox.zygotes import ZygoteHandle, ZygoteSettings, start_zygote
 
 Answer = TypeVar("Answer")
 Jobs = Generator[Job, Run, Answer]
-"""What the pool drives: yields jobs one at a time, is sent their runs, returns its answer."""
+"""A generator for ``Pool.drive``: it yields one job at a time, is sent the job's run, and returns its answer."""
 
 _QUEUE_DEPTH = 3  # jobs sent ahead to a zygote, so that it never waits for the judge
 _MAX_ATTEMPTS = 3
-_GRACE_S = 1.0  # beyond a job's wall deadline, before its zygote counts as stuck
+_GRACE_S = 1.0  # after a job's wall deadline; then its zygote counts as stuck
 _RESTART_PAUSE_S = 0.05
-_MAX_FAILURES = 8  # times in a row that none of what a job wants comes up, before such jobs are given up
+_MAX_FAILURES = 8  # failed starts in a row of the zygotes that a job needs; then such jobs end as ``infra``
 _OPEN_PER_WORKER = 16
 
 
 @dataclass
 class _Pending:
-    """A job on its way: which generator asked for it, under which nonce, tried how often, in which file (-1: none)."""
+    """A job in progress. ``index`` is the number of its generator, ``file`` a descriptor or -1 for none."""
 
     index: int
     job: Job
@@ -49,14 +49,14 @@ class _Pending:
 
 
 _ZygoteKey = tuple[str, int]
-"""A zygote's kind and the number of its hash seed; of what a job wants also -1, any seed."""
+"""A zygote's kind and the number of its hash seed. As the request of a job the number may be -1: any seed."""
 _Finished = tuple[_Pending, Run]
 
 
 class Pool:
     """Zygotes under different hash seeds, of which at most ``workers`` are busy at a time.
 
-    They belong to the process that made the pool: a copy that a fork makes runs nothing and ends nothing.
+    They belong to the process that created the pool: a forked copy of the pool can neither run jobs nor end zygotes.
     """
 
     def __init__(
@@ -72,20 +72,20 @@ class Pool:
         self.next_job_id = 1
         self.num_starts = 0
         self._num_base = max(workers, min(2, num_seeds))
-        self._files: list[int] = []  # in memory alone, empty, kept for the next jobs
+        self._files: list[int] = []  # empty memory files (memfd), kept for the next jobs
         self._selector = selectors.DefaultSelector()
         self._owner = os.getpid()
         self._lock = threading.RLock()
         self._is_driving = False
         self._is_closed = False
-        self._required: frozenset[str] = frozenset()  # what held on the first zygotes, and so must on the others
+        self._required: frozenset[str] = frozenset()  # protections of the first zygotes: later ones need them too
         self._starting: list[ZygoteHandle] = []
-        self._failures: collections.Counter[_ZygoteKey] = collections.Counter()  # in a row, by what was wanted
+        self._failures: collections.Counter[_ZygoteKey] = collections.Counter()  # failed starts in a row
         self._retry_at_s: dict[_ZygoteKey, float] = {}
 
     def start(self) -> None:
-        """Start one zygote of the first kind for each worker, and two where there are two hash seeds to try; others
-        start when they are needed. Raises UserError when these do not come up."""
+        """Start one zygote of the first kind for each worker, at least two if there are two hash seeds. Others start
+        when they are needed. Raises UserError when one of the first fails to start."""
         try:
             for seed in range(self._num_base):
                 self._adopt(start_zygote(self.first_kind, seed, self.settings))
@@ -99,12 +99,12 @@ class Pool:
         self._required = frozenset(name for name, holds in self.observed().items() if holds and name in REQUIRED)
 
     def observed(self) -> dict[str, bool]:
-        """What holds on every zygote, by the canaries' names."""
+        """Return for each protection whether its canary holds on every zygote."""
         reports = [zygote.observed for zygote in list(self.zygotes.values())]
         return {name: all(report[name] for report in reports) for name in reports[0]} if reports else {}
 
     def close(self) -> None:
-        """End all zygotes and what runs in them. A drive under way ends with UserError, and is waited for."""
+        """End all zygotes and their children. A ``drive`` in progress ends with UserError; this call waits for that."""
         if os.getpid() != self._owner:
             return
         self._is_closed = True
@@ -124,13 +124,13 @@ class Pool:
     def drive(self, work: Iterable[Jobs[Answer]]) -> list[Answer]:
         """Run all generators to their end. Returns their answers in the order of ``work``.
 
-        Raises UserError when the pool is closed, a forked copy, or asked by what it works on.
+        Raises UserError when the pool is closed or a forked copy, and when one of the generators calls it.
         """
         if os.getpid() != self._owner:
             raise UserError("a verifier serves the process that opened it: open another one after a fork")
         with self._lock:
             if self._is_driving:
-                raise UserError("a verifier serves one call at a time: what it works on may not ask it again")
+                raise UserError("a verifier serves one call at a time: do not call it from a generator that it runs")
             self._failures.clear()  # starts that failed for lack of memory are tried again
             self._retry_at_s.clear()
             self._is_driving = True
@@ -143,7 +143,7 @@ class Pool:
                     self._release()
 
     def _abandon(self) -> None:
-        """Forget what an interrupted drive left under way, with the zygotes that are at work on it."""
+        """Discard the jobs that an interrupted ``drive`` left, and end the zygotes that run them."""
         self.waiting.clear()
         for key in [key for key, queue in self.sent.items() if queue]:
             self._dismiss(key)
@@ -180,16 +180,16 @@ class Pool:
             answers[index] = stop.value
             del open_work[index]
             return
-        # A follow-up goes first: it finishes something that was begun.
+        # The next job of a generator goes first, so that begun generators finish early.
         (self.waiting.append if run is None else self.waiting.appendleft)(_Pending(index, job))
 
     # ---- sending --------------------------------------------------------------------------------------------------
 
     def _dispatch(self) -> list[_Finished]:
-        """Hand waiting jobs to zygotes that may take them. Returns the jobs that no zygote can be had for."""
-        over: list[_Finished] = []
-        held: list[_Pending] = []
-        refused: set[_ZygoteKey] = set()  # what jobs want that no zygote can take just now: no need to look again
+        """Send waiting jobs to zygotes that can take them. Returns the jobs for which no zygote can be started."""
+        finished: list[_Finished] = []
+        postponed: list[_Pending] = []
+        refused: set[_ZygoteKey] = set()  # requests that no zygote can take at present: do not search again
         room = self.workers * _QUEUE_DEPTH - sum(map(len, self.sent.values()))
         while self.waiting and room > 0:
             pending = self.waiting.popleft()
@@ -197,36 +197,36 @@ class Pool:
             chosen = None if wanted in refused else self._choose(pending.job)
             if chosen is not None:
                 if not self.sent[chosen]:
-                    refused.clear()  # at work, it may take jobs that it could not while it was idle
+                    refused.clear()  # once busy, it may take jobs that it could not take while idle
                 if self._send(chosen, pending):
                     room -= 1
                 elif pending.attempts >= _MAX_ATTEMPTS:
-                    over.append((pending, Run("infra", "no room for its file")))
+                    finished.append((pending, Run("infra", "no room for its file")))
                 else:
-                    held.append(pending)
+                    postponed.append(pending)
             elif self._failures[wanted] >= _MAX_FAILURES and not self._eligible(pending.job):
-                over.append((pending, Run("infra", "no zygote could be started")))
+                finished.append((pending, Run("infra", "no zygote could be started")))
             else:
                 refused.add(wanted)
-                held.append(pending)
-        self.waiting.extendleft(reversed(held))
-        return over
+                postponed.append(pending)
+        self.waiting.extendleft(reversed(postponed))
+        return finished
 
     def _eligible(self, job: Job) -> list[_ZygoteKey]:
         return [key for key in self.zygotes if key[0] == job.kind and job.seed in (-1, key[1])]
 
     def _wanted(self, job: Job) -> _ZygoteKey:
-        """What failed starts are counted by: the kind alone while it has no zygote."""
+        """Return the key under which failed starts are counted: any seed (-1) while the kind has no zygote."""
         return job.kind, job.seed if any(kind == job.kind for kind, _ in self.zygotes) else -1
 
     def _choose(self, job: Job) -> _ZygoteKey | None:
-        """The zygote for a job: one that is at work already and has room, or an idle one while a worker is free."""
+        """Return the zygote for a job: a busy one with room in its queue, or an idle one while a worker is free."""
         num_busy = sum(1 for queue in self.sent.values() if queue)
         eligible = self._eligible(job)
         room = min(self._num_base - len(eligible), self.workers - num_busy)
         wanted = self._wanted(job)
-        tries = not eligible or (job.seed < 0 and self._failures[wanted] < _MAX_FAILURES)
-        if room > 0 and tries:
+        may_start = not eligible or (job.seed < 0 and self._failures[wanted] < _MAX_FAILURES)
+        if room > 0 and may_start:
             known = {seed for kind, seed in self.zygotes if kind == job.kind}
             same_kind = [job, *(pending.job for pending in self.waiting if pending.job.kind == job.kind)]
             seeds = range(self._num_base) if job.seed < 0 else dict.fromkeys(j.seed for j in same_kind if j.seed >= 0)
@@ -242,7 +242,7 @@ class Pool:
         return min(fitting, key=lambda key: len(self.sent[key]), default=None)
 
     def _send(self, key: _ZygoteKey, pending: _Pending) -> bool:
-        """Send a job to a zygote. Returns False when there is no descriptor or memory for its file just now."""
+        """Send a job to a zygote. Returns False when no descriptor or memory is free for its file."""
         zygote = self.zygotes[key]
         job_id = self.next_job_id
         self.next_job_id += 1
@@ -251,7 +251,7 @@ class Pool:
             pending.file = self._files.pop() if self._files else os.memfd_create("job", os.MFD_CLOEXEC)
             request, pending.job_bytes = pending.job.request(job_id, pending.nonce, pending.file)
         except OSError:
-            self._put_back(pending)
+            self._recycle_file(pending)
             return False
         if not self.sent[key]:
             zygote.head_since_s = time.monotonic()
@@ -263,7 +263,7 @@ class Pool:
     # ---- waiting --------------------------------------------------------------------------------------------------
 
     def _wait(self) -> list[_Finished]:
-        """Wait for replies, deaths or deadlines; return the jobs that are over."""
+        """Wait for replies, deaths or deadlines. Returns the jobs that have ended."""
         done: list[_Finished] = []
         for ready, mask in self._selector.select(self._timeout_s()):
             key = ready.data
@@ -287,7 +287,7 @@ class Pool:
         return done
 
     def _take_replies(self, key: _ZygoteKey, done: list[_Finished]) -> bool:
-        """Read the complete replies of a zygote. Returns False when one of them belongs to none of its jobs."""
+        """Read the complete replies of a zygote. Returns False when one of them does not belong to its current job."""
         zygote = self.zygotes[key]
         while (reply := zygote.next_reply()) is not None:
             header, _ = reply
@@ -297,7 +297,7 @@ class Pool:
             zygote.head_since_s = time.monotonic()
             size = min(os.fstat(pending.file).st_size, MAX_REPLY_BYTES)
             payload = os.pread(pending.file, size, pending.job_bytes)
-            self._put_back(pending)
+            self._recycle_file(pending)
             header.payload_bytes = len(payload)
             run = read_run(pending.job, header, payload, pending.nonce, key[1])
             if run.ended == "infra" and pending.attempts < _MAX_ATTEMPTS:
@@ -318,8 +318,8 @@ class Pool:
     # ---- losing and replacing -------------------------------------------------------------------------------------
 
     def _lose(self, key: _ZygoteKey, done: list[_Finished]) -> None:
-        """A zygote died, hung or sent an invalid reply: replace it and try its jobs again. Only the job at its head can
-        have been the cause, so only that one's attempts count."""
+        """Dismiss a zygote that died, hung or sent an invalid reply, and try its jobs again. Only the first job in its
+        queue can be the cause, so the attempt counts for that job alone."""
         orphans = [pending for _, pending in self.sent[key]]
         for pending in orphans[1:]:
             pending.attempts -= 1
@@ -331,7 +331,7 @@ class Pool:
                 self.waiting.append(_Pending(pending.index, pending.job, attempts=pending.attempts))
 
     def _grow(self, wanted: _ZygoteKey, seeds: Sequence[int]) -> list[_ZygoteKey]:
-        """Start zygotes for what jobs want, side by side; return those that came up. Others are tried again later."""
+        """Start zygotes for a request, in parallel. Returns those that came up; the others are tried again later."""
         if time.monotonic() < self._retry_at_s.get(wanted, 0.0):
             return []
         started: list[_ZygoteKey] = []
@@ -360,7 +360,7 @@ class Pool:
         return started
 
     def _wait_hello(self, zygote: ZygoteHandle, others: Iterable[ZygoteHandle]) -> None:
-        """Wait until a zygote is up. The others then have as long again: the machine is slow and does not hang."""
+        """Wait until a zygote is up, then restart the deadline of ``others``: the machine may be slow, not hung."""
         zygote.wait_hello()
         for other in others:
             other.awaited_since_s = time.monotonic()
@@ -377,10 +377,10 @@ class Pool:
         self._selector.unregister(zygote.socket)
         zygote.end()
         for _, pending in self.sent.pop(key):
-            os.close(pending.file)  # never used again: the child that has it may be about to end
+            os.close(pending.file)  # not reused: a child may still have it open
 
-    def _put_back(self, pending: _Pending) -> None:
-        """Empty a job's file, for the next job: the child that had it has ended."""
+    def _recycle_file(self, pending: _Pending) -> None:
+        """Empty a job's file for reuse. The child that had it has ended."""
         if pending.file >= 0:
             os.ftruncate(pending.file, 0)
             os.lseek(pending.file, 0, os.SEEK_SET)

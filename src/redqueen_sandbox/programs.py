@@ -1,4 +1,4 @@
-"""Verifying one program: in one process, and if it answered, in others under other hash seeds, its inputs reversed."""
+"""Verifying one program: a run in one process, then runs in others under other hash seeds, with reordered inputs."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from redqueen_sandbox.runs import Job, Run
 from redqueen_sandbox.words import is_tame, kind_for
 
 NUM_SEEDS = 8
-"""Hash seeds under which a program's outputs must agree: one coin flip in 128 does so by chance (ours)."""
+"""Hash seeds under which a program's outputs must agree: a fair coin flip agrees once in 128 times (ours)."""
 
 CALL_MEMORY_BYTES = 256 << 20
-"""Address space of a call of our own code beyond its warm interpreter, bytes (ours: libraries take more)."""
+"""Address space of a call job in addition to its warm interpreter, bytes (ours: libraries need more)."""
 _ODD_MEMORY = 32, 15
-"""How much of the memory an odd run has: a program that finds out how much there is gives itself away, even one that
-doubles its demands (ours)."""
+"""Memory of the odd run, as a fraction of a normal run's. A program whose output depends on how much memory it can
+allocate differs in this run, even if it doubles its requests (ours)."""
 
 _MIN_CHARS = 1_024
-_PATIENCE = 5  # times the wall deadline, for a job that had not had its CPU time by then
+_WALL_FACTOR = 5  # a job that hits its wall deadline before its CPU limit is retried with this many times the deadline
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What holds for every program of one verifier."""
+    """The settings that apply to every program of one verifier."""
 
     limits: Limits
     num_seeds: int
@@ -35,7 +35,7 @@ class Rules:
     gated: bool = True
 
     def room_for(self, known: Sequence[str]) -> int:
-        """How long a literal may be that stands for known ones, characters: 1,024 or twice as long (ours)."""
+        """Return the maximum length of an answer, characters: twice the longest of ``known``, at least 1,024 (ours)."""
         return min(self.limits.max_input_chars, max([_MIN_CHARS, *[2 * len(text) for text in known]]))
 
 
@@ -43,9 +43,9 @@ def make_job(
     code: str, inputs: tuple[tuple[str, str], ...], mode: str, rules: Rules, entry: str = "f",
     wanted: Sequence[str] = (),
 ) -> Job:  # fmt: skip
-    """A job under the rules' limits. Of the ``wanted`` outputs its child is told at most how long they are: it sends no
-    text that is longer than the longest, rounded up to a power of two (ours). Code and inputs decide under which hash
-    seed it runs, not which process is free, so that a run repeats; under any, where the seed cannot matter."""
+    """Return a job under the rules' limits. The child learns only a bound on the length of the ``wanted`` outputs: the
+    longest, rounded up to a power of two (ours). Code and inputs determine the hash seed, so that runs can be repeated;
+    tame and ungated code has -1, any seed."""
     limits, texts = rules.limits, tuple([text for _, text in inputs])
     is_free = not rules.gated or is_tame(code, texts)
     room = 1 << max([len(text).bit_length() for text in wanted], default=64)
@@ -64,9 +64,9 @@ def make_job(
 
 
 def call_job(module: str, function: str, arguments: Sequence[str], cpu_ms: int, rules: Rules) -> Job:
-    """A job that calls our own function on untrusted texts, with the libraries that its module imports.
+    """Return a job that calls a trusted function on untrusted texts, with the libraries that its module imports.
 
-    The module is imported before the sandbox closes, so it must import there whatever it will need.
+    The module is imported before the cage closes, so it must import at module level everything that it needs.
     """
     return Job(
         code=f"from {module} import {function}\n",
@@ -82,21 +82,21 @@ def call_job(module: str, function: str, arguments: Sequence[str], cpu_ms: int, 
 
 
 def run_once(job: Job) -> Generator[Job, Run, Run]:
-    """Run a job; one that was stopped for the time on the wall alone is run a second time (the machine may be busy).
+    """Run a job, and run it again with a longer wall deadline if it was stopped before it used its CPU time.
 
-    Also one that seemed to sleep: on a busy machine a child can be without a core, or wait for its memory, so long.
+    That is a job that hit the wall deadline or seemed asleep: on a busy machine a child may have to wait for a core.
     """
     run = yield job
     if run.ended == "timeout" and run.detail in ("wall", "asleep") and run.cpu_ms < 0.9 * job.cpu_ms:
-        run = yield replace(job, wall_ms=_PATIENCE * job.wall_ms)
+        run = yield replace(job, wall_ms=_WALL_FACTOR * job.wall_ms)
     return run
 
 
 def blind_to_limits(jobs: Generator[Job, Run, Answer]) -> Generator[Job, Run, Answer]:
-    """Drive jobs that are not told whether a run met the limit of CPU time or that of memory.
+    """Run ``jobs``, but report to them a CPU timeout and an exhausted memory as the same result.
 
-    A program that fills its memory in a loop meets one or the other first as the machine happens to be busy, and what a
-    journal keeps must not depend on it.
+    Which of the two a program that fills its memory reaches first depends on the load of the machine, and the contents
+    of a journal must not depend on it.
     """
     try:
         job = next(jobs)
@@ -110,9 +110,9 @@ def blind_to_limits(jobs: Generator[Job, Run, Answer]) -> Generator[Job, Run, An
 
 
 def read_input(text: str, limits: Limits) -> tuple[str, str] | str:
-    """Sort one argument list into (``literal``, canonical text) or (``expression``, text as it stands).
+    """Classify one argument list: return (``literal``, canonical text) or (``expression``, the text unchanged).
 
-    An expression is looked at again in the child, as syntax. A plain string is a refusal's detail.
+    The child checks an expression again, as syntax. A plain string instead of a pair is the detail of a refusal.
     """
     try:
         return "literal", canonical_args(text, wide=True, max_chars=limits.max_input_chars)
@@ -145,12 +145,12 @@ def verify_program(program: Program, rules: Rules) -> Generator[Job, Run, Result
 
 
 def confirm(job: Job, first: Run, num_seeds: int) -> Generator[Job, Run, Run]:
-    """Run the job again, in a fresh process for each further seed: ``num_seeds`` of them in all, or two where that is
-    less and the program is tame, that is, its words show no way to a set, a hash or an object's text (``is_tame``).
+    """Run the job again, in a fresh process per further hash seed, and compare the outputs with those in ``first``.
 
-    Inputs come in reverse order, then rotated by one more each time. Where more than two are asked for, the second run
-    is odd: it has more memory and frames, and its sets are built backwards, so a program that can tell it from the
-    others is refused. Returns a run whose outputs agree, or one that says why not ("nondeterministic", say).
+    There are ``num_seeds`` runs in all, ``first`` included, but at most two of a tame program (see ``is_tame``). Inputs
+    come in reverse order, then rotated by one more each time. If ``num_seeds`` is above two, the second run is odd: it
+    has more memory and frames, and sets in its inputs are built backwards. A program that can distinguish it from the
+    others is refused. Returns the run with the most CPU time if all agree, else one whose verdict says why not.
     """
     memory_bytes = job.memory_bytes * _ODD_MEMORY[0] // _ODD_MEMORY[1]
     costliest = first

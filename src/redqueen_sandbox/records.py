@@ -1,4 +1,4 @@
-"""What goes into the verifier and what comes out: limits, programs, results, and the names of the verdicts."""
+"""The records of the verifier: limits, programs, results, and the names of the verdicts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ VERDICTS = (
     "ok", "syntax", "forbidden", "error", "timeout", "memory", "too-large", "invalid-input", "invalid-output",
     "nondeterministic", "no-result", "crash", "bad-frame", "infra",
 )  # fmt: skip
-"""Only ``ok`` can earn. ``infra`` is a failure of the verifier itself and not a sample. ``bad-frame``: the child forged
+"""Only ``ok`` can earn a reward. ``infra``: the verifier itself failed: not a sample. ``bad-frame``: the child forged
 its reply. ``invalid-output``: not a plain literal. ``too-large``: source, output or number."""
 
 
@@ -17,9 +17,8 @@ its reply. ``invalid-output``: not a plain literal. ``too-large``: source, outpu
 class Grade:
     """The judge's verdict on one attempt.
 
-    ``verdict``: ``ok`` or the reason why the answer could not even be compared (verdict names of the sandbox,
-    ``unparsable``). ``lost`` marks an attempt whose judgement failed for reasons of the infrastructure: it is
-    not a sample, neither right nor wrong.
+    ``verdict``: ``ok``, or the reason why the answer could not be compared (a name in ``VERDICTS``, or ``unparsable``).
+    ``lost``: the verifier itself failed, so the attempt is not a sample and counts as neither right nor wrong.
     """
 
     correct: bool
@@ -30,18 +29,18 @@ class Grade:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one program may use. All values are ours; the reasons are in ``docs/sandbox.md``."""
+    """Limits of one program. All values are ours; the reasons are in ``docs/sandbox.md``."""
 
     cpu_ms: int = 100
-    """CPU time of one child, milliseconds, 10 to 60,000; then it is killed: ``timeout``."""
+    """CPU time of one child, milliseconds, 10 to 60,000. A child that exceeds it is killed: ``timeout``."""
     accept_cpu_ms: int = 50
-    """A candidate that needs more than this is no task, so that none near the kill limit is valid only sometimes."""
+    """A candidate that needs more is refused as a task: near the kill limit the verdict would vary between runs."""
     wall_ms: int = 2_000
     """Wall-clock time of one child, milliseconds."""
     memory_bytes: int = 64 << 20
-    """Address space beyond what a warm interpreter has, bytes. In 100 ms no more could be filled anyway."""
+    """Address space in addition to that of a warm interpreter, bytes. A program cannot fill more in 100 ms."""
     max_code_chars: int = 8_192
-    """Longest program, characters: four times the longest of the benchmarks' own."""
+    """Longest program, characters: four times the longest program in the benchmarks."""
     max_input_chars: int = 65_536
     """Longest argument list, characters."""
     max_output_chars: int = 65_536
@@ -50,7 +49,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Program:
-    """Something to run. ``inputs`` are argument lists as source text, as they stand in a call's brackets."""
+    """A program to run. ``inputs`` are argument lists as source text: the text between the brackets of a call."""
 
     id: str
     code: str
@@ -62,8 +61,8 @@ class Program:
 class Result:
     """The result of a program. ``outputs`` are canonical literals, one for each input, and empty unless ``ok``.
 
-    ``detail``: the exception's class for ``error``, else a few words. ``protection``: what the canaries saw hold
-    (``full``, ``partial: no ...`` or ``weak: no ...``). ``cpu_ms`` is that of its costliest run.
+    ``detail``: the exception's class for ``error``, else a few words. ``protection``: the result of the canaries
+    (``full``, ``partial: no ...`` or ``weak: no ...``). ``cpu_ms``: the CPU time of the most expensive run.
     """
 
     id: str
@@ -75,22 +74,22 @@ class Result:
 
 
 Report = Callable[[int, int], None]
-"""Is told how many of how many programs are done (0: unknown); it may raise, which ends the call there and then."""
+"""A progress callback: the number of programs done, and of all (0: unknown). If it raises, the call ends at once."""
 
 
 def unheard(done: int, total: int) -> None:
-    """A report that does nothing."""
+    """Ignore the progress: the default callback."""
 
 
 REQUIRED = ("seccomp", "landlock", "rlimits", "cpu-timer", "non-dumpable", "no-new-privileges", "nobody")
-"""What ``full`` protection means. Namespaces are a bonus: the filter already refuses what they would hide."""
+"""The protections that ``full`` means. Namespaces are optional: the filter already refuses the calls they restrict."""
 
 WEAK = "the sandbox has no system-call filter here, so hostile programs could do harm: run on a kernel with seccomp"
-"""First part of the refusal; each command adds its own remedy."""
+"""First part of the error message; each command adds its own remedy."""
 
 
 def protection_level(observed: Mapping[str, bool]) -> str:
-    """``full``, ``partial: no ...``, or ``weak: no ...`` where the system-call filter itself does not hold."""
+    """Return ``full``, ``partial: no ...``, or, without the system-call filter, ``weak: no ...``."""
     missing = [name for name in REQUIRED if not observed.get(name, False)]
     if not missing:
         return "full"

@@ -1,7 +1,7 @@
-"""One run of one child: the job the judge asks for, and how it reads what came back.
+"""One run of one child: the judge's job, and how the judge reads the reply.
 
-Whatever a child wrote is hostile. It counts as an answer only if the child ended by itself and every byte is correct:
-records under the job's own nonce, a final record, and outputs that are read again and are canonical literals.
+Every reply is untrusted. It counts as an answer only if the child exited by itself and every byte is correct: records
+under the job's own nonce, a final record, and outputs that the judge reads again as canonical literals.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from redqueen_sandbox.inside import wire
 from redqueen_sandbox.literals import is_canonical
 from redqueen_sandbox.words import GATED_KINDS, needs_tree
 
-_WARM_BYTES = 12 << 20  # resident in a child that has done nothing yet
+_WARM_BYTES = 12 << 20  # resident memory of a child before it runs anything
 _ITEM_KINDS = frozenset({"ok", "error", "forbidden", "too-large", "invalid-input", "invalid-output"})
 _MAX_DETAIL_CHARS = 200
 _MAX_HEADER_BYTES = 512
 MAX_REPLY_BYTES = 8 << 20
-_FILE_STEP_BYTES = 1 << 18  # files' bounds are rounded up to it: zygotes keep a cage ready for each
+_FILE_STEP_BYTES = 1 << 18  # file size limits are rounded up to it: a zygote prepares a cage for each limit
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Job:
     """One program on its inputs in one child.
 
     ``inputs`` are pairs (``literal`` or ``expression``, text). Mode ``all`` stops at the first input that is not ok,
-    ``each`` continues. ``kind``: the kind of zygote that has its modules; the kinds of ``GATED_KINDS`` screen it.
-    ``seed`` is the number of the hash seed it must run under, -1 for any. ``again``: the gate has seen the
-    program already. ``odd``: it runs with more frames and its sets built backwards.
+    ``each`` continues. ``kind``: the kind of zygote that has its modules; the kinds in ``GATED_KINDS`` use the gate.
+    ``seed`` is the number of the required hash seed, -1 for any. ``again``: the gate has already passed the program.
+    ``odd``: it runs with more frames, and sets in its inputs are built backwards.
     """
 
     code: str
@@ -48,11 +48,11 @@ class Job:
     seed: int = -1
 
     def request(self, job_id: int, nonce: str, file: int) -> tuple[wire.RequestHeader, int]:
-        """Write the job into ``file``. Returns the header of the request that goes with it, and how long it is."""
+        """Write the job into ``file``. Returns the header of its request, and the length of the job in bytes."""
         texts = [text.encode("utf-8", "surrogatepass") for _, text in self.inputs]
         places = tuple([(form, len(text)) for (form, _), text in zip(self.inputs, texts, strict=True)])
         content = b"".join([self.head(nonce, places), *texts])
-        written = os.write(file, content)  # the child's reply goes where this ends
+        written = os.write(file, content)  # the child writes its reply behind it
         if written != len(content):
             raise OSError("no room for a job")
         reply_bytes = min(MAX_REPLY_BYTES, 65_536 + 4 * self.max_output_chars * max(1, len(self.inputs)))
@@ -60,7 +60,7 @@ class Job:
         return wire.RequestHeader(job_id, self.cpu_ms, self.wall_ms, self.memory_bytes, limit), written
 
     def head(self, nonce: str, inputs: tuple[tuple[str, int], ...] | tuple[str, ...]) -> bytes:
-        """What the child reads first: a length, and all but the texts of the inputs."""
+        """Return the first part of the job: its length, then everything except the texts of the inputs."""
         gated = self.kind in GATED_KINDS
         fields = (nonce, self.code, inputs, self.mode == "all", self.entry, gated, self.max_output_chars)
         head = marshal.dumps((*fields, self.odd, gated and needs_tree(self.code, self.again)))
@@ -78,9 +78,9 @@ class Item:
 
 @dataclass(frozen=True)
 class Run:
-    """How a job ended. ``ended`` is ok when the child sent its final record, else the verdict of its death or refusal.
+    """How a job ended. ``ended`` is ok if the child sent its final record, else the verdict of its death or refusal.
 
-    ``items`` are the inputs that finished, in order; a death leaves fewer of them than there were inputs.
+    ``items`` are the results of the inputs that finished, in order; a child that dies leaves fewer items than inputs.
     """
 
     ended: str
@@ -91,7 +91,7 @@ class Run:
 
     @property
     def verdict(self) -> str:
-        """The first verdict that is not ok, or ok."""
+        """The first verdict of an item that is not ok, else ``ended``."""
         return next((item.verdict for item in self.items if item.verdict != "ok"), self.ended)
 
     @property
@@ -105,18 +105,18 @@ def read_run(job: Job, header: wire.ReplyHeader, payload: bytes, nonce: str, see
     cpu_ms = header.cpu_us / 1000
     verdict, detail = death(job, header)
     if verdict == "ok" and not payload:
-        verdict, detail = "no-result", "the child ended without a word"
+        verdict, detail = "no-result", "the child ended without a reply"
     records = _read_records(payload, nonce)
     if verdict != "ok":
         items = _items(job, records[0]) if records else None
         return Run(verdict, detail, items or (), cpu_ms=cpu_ms, seed=seed)
     if records is None or records[1] is None:
-        return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, seed=seed)
+        return Run("bad-frame", "not a valid reply", cpu_ms=cpu_ms, seed=seed)
     return _complete(job, records[0], cpu_ms, seed)
 
 
 def death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
-    """The verdict that follows from the child's end alone, ("ok", "") when it ended by itself and well."""
+    """Return verdict and detail that follow from the child's exit alone, ("ok", "") for exit status 0."""
     status = header.wait_status
     if header.stopped == wire.NOT_STARTED:
         return "infra", "no child could be started"
@@ -128,7 +128,7 @@ def death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
         number = os.WTERMSIG(status)
         if number == signal.SIGSYS:
             return "forbidden", "system call"
-        if number == signal.SIGUSR1:  # a program cannot signal
+        if number == signal.SIGUSR1:  # sent by ``fork_child``: a program cannot send signals
             return "infra", "the cage did not close"
         if number == signal.SIGXFSZ:
             return "too-large", "reply"
@@ -142,10 +142,10 @@ def death(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
 
 
 def _timeout_or_memory(job: Job, header: wire.ReplyHeader) -> tuple[str, str]:
-    """A child that the deadline stopped while it was filling its memory gets the verdict of the cause, ``memory``.
+    """Return ``memory`` for a child that the CPU limit stopped while it was filling its memory, else ``timeout``.
 
-    To the letter as if it had been faster: which of its limits such a program meets first is the machine's to decide,
-    and a journal must not depend on it.
+    Detail included, this equals the result of a run that exhausts its memory first: which limit such a program reaches
+    first depends on the machine, and a journal must not depend on it.
     """
     filled = header.peak_kb * 1024 >= job.memory_bytes // 4 + _WARM_BYTES
     return ("memory", "MemoryError") if filled else ("timeout", "cpu")
@@ -155,9 +155,9 @@ _Record = tuple[str, str, str]
 
 
 def split_record(data: bytes | bytearray, nonce: str, start: int = 0) -> tuple[str, str, str, int] | str:
-    """Read the record that begins at ``start``: (kind, detail, text, where the next one begins).
+    """Read the record that begins at ``start``. Returns (kind, detail, text, start of the next record).
 
-    Returns ``more`` when it is not all there yet, ``forged`` when it is no record of ours.
+    Returns ``more`` if the record is incomplete, ``forged`` if it is not a valid record.
     """
     end = data.find(b"\n", start, start + _MAX_HEADER_BYTES)
     if end < 0:
@@ -181,8 +181,8 @@ def split_record(data: bytes | bytearray, nonce: str, start: int = 0) -> tuple[s
 def _read_records(payload: bytes, nonce: str) -> tuple[list[_Record], str | None] | None:
     """Split a payload into (kind, detail, text) records and the detail of the final record (None: missing).
 
-    Returns None when it is not in our form. A payload cut off in the middle of a record (its child was killed) gives
-    the records before the cut.
+    Returns None if a record is not valid. A payload that is cut off in the middle of a record (its child was killed)
+    gives the records before the cut.
     """
     records: list[_Record] = []
     position = 0
@@ -201,12 +201,12 @@ def _read_records(payload: bytes, nonce: str) -> tuple[list[_Record], str | None
 
 @functools.lru_cache(maxsize=256)
 def _is_output(text: str, max_chars: int) -> bool:
-    """Whether the text is a canonical literal. Remembered, since a run under another seed should say the same again."""
+    """Return whether the text is a canonical literal. Cached: runs under other seeds usually return the same text."""
     return is_canonical(text, wide=True, max_chars=max_chars)
 
 
 def _items(job: Job, records: list[_Record]) -> tuple[Item, ...] | None:
-    """The records of inputs, checked one by one. None: something in them is no reply of ours."""
+    """Return the checked records of the inputs, or None if one of them is not valid."""
     items: list[Item] = []
     for kind, detail, text in records:
         if kind not in _ITEM_KINDS:
@@ -219,7 +219,7 @@ def _items(job: Job, records: list[_Record]) -> tuple[Item, ...] | None:
 
 
 def _complete(job: Job, records: list[_Record], cpu_ms: float, seed: int) -> Run:
-    """Read the records of a child that ended by itself."""
+    """Return the run of a child that exited by itself."""
     if len(records) >= 1 and records[-1][0] == "memory":
         items = _items(job, records[:-1])
         return Run("memory", records[-1][1], items or (), cpu_ms=cpu_ms, seed=seed)
@@ -232,10 +232,10 @@ def _complete(job: Job, records: list[_Record], cpu_ms: float, seed: int) -> Run
         len(items) == len(job.inputs) or (job.mode == "all" and bool(items) and items[-1].verdict != "ok")
     )
     if items is None or not finished:
-        return Run("bad-frame", "not a reply of ours", cpu_ms=cpu_ms, seed=seed)
+        return Run("bad-frame", "not a valid reply", cpu_ms=cpu_ms, seed=seed)
     return Run("ok", "", items, cpu_ms=cpu_ms, seed=seed)
 
 
 def _clean(text: str) -> str:
-    """Bound a detail and keep it printable: it goes into logs and pages."""
+    """Bound a detail and make it printable: it is shown in logs and on pages."""
     return "".join([char if char.isprintable() else "?" for char in text[:_MAX_DETAIL_CHARS]])

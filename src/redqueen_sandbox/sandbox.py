@@ -1,4 +1,4 @@
-"""The verifier: what the rest of redqueen calls to run, check and grade what models wrote."""
+"""The verifier: the class with which the rest of redqueen runs, checks and grades texts of models."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from redqueen_sandbox.zygotes import ZygoteSettings
 
 
 class Sandbox:
-    """Runs untrusted programs in caged processes. Use it as a context manager; one call at a time is served, in the
-    process that opened it (one that is forked from it opens its own).
+    """Runs untrusted programs in caged processes. Use it as a context manager. It serves one call at a time, in the
+    process that opened it; a forked process must open its own.
 
-    ``workers``: programs at a time (cores to use). ``num_seeds``: fresh processes, each under a hash seed of its own,
-    that must agree on a program's outputs (see ``programs.confirm``). ``allow_weak`` runs even where no
-    system-call filter can be had. ``gated`` False leaves the static gate out and gives programs more modules: for
-    benchmarks, with ``num_seeds`` 1. ``settings`` is for the cage's own tests; ``warn`` False leaves the warning of
-    weakness to the caller. ``report`` is told how much of each call is done. Raises UserError where no sandbox can be
-    had.
+    ``workers``: programs at a time (cores to use). ``num_seeds``: fresh processes, each under its own hash seed, that
+    must agree on a program's outputs (see ``programs.confirm``). ``allow_weak`` runs programs even without a
+    system-call filter. ``gated`` False omits the static gate and gives programs more modules: for benchmarks, with
+    ``num_seeds`` 1. ``settings`` is for the cage's own tests. ``warn`` False: the caller warns of weak protection.
+    ``report`` is called with the progress of each call. Raises UserError if no sandbox can be started.
     """
 
     def __init__(
@@ -75,15 +74,15 @@ class Sandbox:
 
     @property
     def num_jobs(self) -> int:
-        """How many children have been asked for so far."""
+        """The number of children requested so far."""
         return self._pool.next_job_id - 1
 
     def process_ids(self) -> list[int]:
-        """The zygotes' process ids, to watch what they use."""
+        """The zygotes' process ids, to measure their memory and CPU time."""
         return [zygote.process.pid for zygote in list(self._pool.zygotes.values())]
 
     def protections(self) -> dict[str, bool]:
-        """What the canaries saw hold on every zygote, by name."""
+        """Return for each protection whether its canary holds on every zygote."""
         return self._pool.observed()
 
     def drive(self, work: Iterable[Jobs[Answer]]) -> list[Answer]:
@@ -91,7 +90,7 @@ class Sandbox:
         return self._pool.drive(work)
 
     def judge(self, work: Sequence[Callable[[Rules], Jobs[Answer]]]) -> list[Answer]:
-        """Run jobs that are made with this verifier's rules. Returns their answers in order."""
+        """Create each generator with this verifier's rules and run it. Returns their answers in order."""
         return self.drive([one(self.rules) for one in work])
 
     def run(self, programs: Sequence[Program]) -> list[Result]:

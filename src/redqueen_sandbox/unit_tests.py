@@ -1,9 +1,9 @@
 """Unit-test problems (HumanEval, MBPP): the tests run in one caged child, the program in another.
 
-In the tests' process the program is a stand-in. Each call of it travels as canonical literals through the judge, which
-reads and rewrites every value, to the program's process, and its value travels back the same way. So no program sees
-an expected value, none can redefine what ``==`` or ``assert`` mean to the tests, and the word "passed" comes, under
-a nonce, from a process that never held any untrusted code.
+In the tests' process a proxy replaces the program's function. The judge forwards each call as canonical literals to
+the program's process, and the return value the same way back; it parses and rewrites every value. So no program sees an
+expected value or can redefine ``==`` or ``assert`` for the tests, and the record "passed" comes, under a nonce, from a
+process that never held untrusted code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from redqueen_sandbox.zygotes import Lost, Peer, ZygoteHandle, ZygoteSettings, s
 TEST_LIMITS = Limits(
     cpu_ms=10_000, accept_cpu_ms=10_000, wall_ms=30_000, memory_bytes=1 << 30, max_output_chars=1 << 20
 )
-"""Benchmarks are written for machines that wait: seconds, not milliseconds (ours)."""
+"""Limits for benchmarks, which are written for time limits of seconds, not milliseconds (ours)."""
 _NO_TEST = "no-test"
 _GRACE_S = 2.0
 _TRIES = 2
@@ -38,8 +38,8 @@ _TRIES = 2
 class UnitTest:
     """One program and the tests it must pass.
 
-    ``tests`` are Python statements; ``entry`` and ``candidate`` both name the program's function in them.
-    ``helpers`` is code that the tests need beside it (HumanEval's prompt defines some). Tests and helpers are trusted;
+    ``tests`` are Python statements, in which ``entry`` and ``candidate`` are both names of the program's function.
+    ``helpers``: further code that the tests need (some HumanEval prompts define it). Tests and helpers are trusted;
     ``code`` is not.
     """
 
@@ -56,10 +56,10 @@ class UnitTest:
 
 
 class UnitTester:
-    """Grades programs by unit tests, ``workers`` problems at a time. Use it as a context manager; one call at a time
-    is served, in the process that opened it.
+    """Grades programs by unit tests, ``workers`` problems at a time. Use it as a context manager. It serves one call at
+    a time, in the process that opened it.
 
-    ``allow_weak`` runs even where no system-call filter can be had; otherwise ``grade`` raises UserError there.
+    ``allow_weak`` runs programs even without a system-call filter; otherwise ``grade`` raises UserError there.
     """
 
     def __init__(
@@ -82,14 +82,14 @@ class UnitTester:
         self.close()
 
     def close(self) -> None:
-        """End its processes."""
+        """End all zygotes."""
         for pair in self._pairs:
             pair.close()
 
     def grade(self, tests: Sequence[UnitTest]) -> list[Grade]:
-        """Grade each program, in order. ``ok`` with ``correct`` False: it ran, and a test failed (detail: how).
+        """Grade each program, in order. ``ok`` with ``correct`` False: it ran, and a test failed (see ``detail``).
 
-        Raises UserError for tests that cannot run, and for those that any function passes.
+        Raises UserError for tests that cannot run, and for tests that every function passes.
         """
         if os.getpid() != self._owner:
             raise UserError("a unit tester serves the process that opened it: open another one after a fork")
@@ -108,7 +108,7 @@ class UnitTester:
 
 
 class _ZygotePair:
-    """Two zygotes that work on one problem at a time: one for the program, one for the tests."""
+    """Two zygotes that run one problem at a time: one for the program, one for the tests."""
 
     def __init__(self, limits: Limits, settings: ZygoteSettings, allow_weak: bool) -> None:
         self.limits = limits
@@ -123,12 +123,12 @@ class _ZygotePair:
         self.zygotes.clear()
 
     def grade(self, test: UnitTest) -> Grade:
-        """Grade one program; one that seemed to sleep is played again: a busy machine may have had no core for it."""
+        """Grade one program. One that seemed asleep is run again: on a busy machine it may have waited for a core."""
         grade = self._grade(test)
         return self._grade(test) if (grade.verdict, grade.detail) == ("timeout", "asleep") else grade
 
     def _grade(self, test: UnitTest) -> Grade:
-        """Play one program; a lost zygote is replaced and the problem tried once more."""
+        """Run one problem; if a zygote is lost, replace it and try the problem once more."""
         for _ in range(_TRIES):
             try:
                 self._start()
@@ -138,7 +138,7 @@ class _ZygotePair:
         return Grade(False, "infra", "its zygote was lost", lost=True)
 
     def _judge_failed(self, detail: str) -> Grade:
-        self.close()  # during a conversation: the next program begins with fresh zygotes
+        self.close()  # the session was interrupted: the next program needs fresh zygotes
         return Grade(False, VERDICT, detail)
 
     def _start(self) -> None:
@@ -187,7 +187,7 @@ class _ZygotePair:
         sockets = {end: peer for peer in peers for end in (peer.socket, peer.zygote.socket)}
         unsent = [peer.socket for peer in peers if peer.has_unsent]
         ready = wait_for(sockets, unsent, min(left_s, POLL_MS / 1000))
-        if not ready and left_s <= 0:  # and not before: to read a long answer takes the judge time
+        if not ready and left_s <= 0:  # only if nothing came: reading a long answer takes the judge time
             raise Lost
         if not ready:
             session.stop_if_asleep()
@@ -198,20 +198,20 @@ class _ZygotePair:
 
 
 class _Session:
-    """The state of one problem: who is waiting for whom, and what has been decided."""
+    """The state of one problem: the calls between its two processes, and the grade once it is decided."""
 
     def __init__(self, program: Peer, tests: Peer, max_chars: int) -> None:
         self.program = program
         self.tests = tests
         self.max_chars = max_chars
-        self.call: str | None = None  # a call of the tests that the program has not been told yet
+        self.call: str | None = None  # a call of the tests that was not yet sent to the program
         self.is_ready = False
         self.has_answered = False
-        self.num_unanswered = 1  # what the program has been asked for and has not answered: first of all, to be ready
+        self.num_unanswered = 1  # requests that the program has not answered; the first is to be ready
         self.outcome: Grade | None = None
 
     def advance(self) -> None:
-        """Act on everything that both have said so far."""
+        """Handle all records received so far, and the ends of the two processes."""
         while (record := self.tests.next_record()) is not None:
             self.handle_tests_record(*record)
         while (record := self.program.next_record()) is not None:
@@ -221,9 +221,9 @@ class _Session:
             self.program.send_text(self.call)
             self.call = None
         if self.program.is_forged:
-            self.decide(Grade(False, "bad-frame", "not a reply of ours"))
+            self.decide(Grade(False, "bad-frame", "not a valid reply"))
         if self.program.end is not None and self.outcome is None:
-            if not self.num_unanswered:  # it waited for the tests
+            if not self.num_unanswered:  # the program was waiting for the tests
                 self.fail("took too long")
             verdict, detail = death(self.program.job, self.program.end)
             if verdict == "ok":
@@ -233,19 +233,19 @@ class _Session:
             self.fail("ended with " + " ".join(death(self.tests.job, self.tests.end)))
 
     def fail(self, how: str) -> None:
-        """Settle the grade where tests failed to run: it is lost, unless an answer of the program may be the cause."""
+        """Decide the grade when the tests failed to run: lost, unless an answer of the program may be the cause."""
         is_lost = not self.has_answered
         self.decide(Grade(False, "infra" if is_lost else "ok", f"the tests {how}", lost=is_lost))
 
     def stop_if_asleep(self) -> None:
-        """Called after a silence: a program that owes an answer and uses no CPU time sleeps, and is stopped."""
+        """Stop the program if it has a request to answer but uses no CPU time. Called when no data has arrived."""
         detector = self.program.sleep_detector
         if self.program.end is None and self.num_unanswered > 0 and detector is not None and detector.poll():
             self.decide(Grade(False, "timeout", "asleep"))
             self.program.stop()
 
     def decide(self, grade: Grade) -> None:
-        """Settle the grade, once, and let both children end."""
+        """Set the grade if none is set yet, and let both children end."""
         if self.outcome is None:
             self.outcome = grade
             self.program.send(NO_MORE)
@@ -264,9 +264,9 @@ class _Session:
         elif kind in ("untested", "broken", "syntax"):
             why = "pass whatever the function returns: give assertions about its values"
             self.decide(grade := Grade(False, _NO_TEST, why if kind == "untested" else f"cannot run ({detail})"))
-            self.outcome = grade  # whatever the program did
+            self.outcome = grade  # whatever the program did: the tests are at fault
         elif kind == "unpassable" and not self.has_answered:
-            self.decide(Grade(False, _NO_TEST, "call the function with what is no plain value: give plain values"))
+            self.decide(Grade(False, _NO_TEST, "call the function with a value that is not plain: give plain values"))
         elif kind == "memory":
             self.fail(f"end with {detail}")
 
@@ -285,7 +285,7 @@ class _Session:
             self.num_unanswered -= 1
             self.has_answered = True
             self.tests.send_text("!" + detail)
-        elif kind in ("invalid-output", "too-large") and self.is_ready:  # no exception, which tests may wait for
+        elif kind in ("invalid-output", "too-large") and self.is_ready:  # not an exception: the tests may expect one
             self.decide(Grade(False, "ok", f"{kind} {detail}"))
         elif kind == "error":
             missing = text == "no entry function"
@@ -293,8 +293,8 @@ class _Session:
         elif kind in ("syntax", "memory"):
             self.decide(Grade(False, kind, detail))
         elif kind != "end":
-            self.decide(Grade(False, "bad-frame", "not a reply of ours"))
+            self.decide(Grade(False, "bad-frame", "not a valid reply"))
 
     def grade(self) -> Grade:
-        """The grade, when both children have ended."""
+        """Return the grade, after both children have ended."""
         return self.outcome or Grade(False, "infra", "no outcome", lost=True)

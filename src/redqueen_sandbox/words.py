@@ -1,8 +1,8 @@
-"""What a program's words show: the modules it needs, whether it needs a syntax tree, how many hash seeds it runs under.
+"""Properties of a program that follow from its words: the kind of zygote, the need for a syntax tree, and ``is_tame``.
 
-Most programs name nothing that the gate looks at. A tree is dear in a child, where each kind of node and each name
-touches a page of memory that the child then has to copy. So the judge looks at the words first, in linear time. Too
-many trees and modules are safe, too few are not.
+Most programs contain no name that the gate checks. A syntax tree is expensive in a child: each type of node and each
+name touches a page of memory that the child then has to copy. So the judge checks the words first, in linear time. An
+unnecessary tree or module is safe; a missing one is not.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from redqueen_sandbox.inside.allowed import HELPERS, OPEN, PARSER_HELPERS, PURE
 from redqueen_sandbox.literals import STRING
 
 GATED_KINDS: dict[str, tuple[str, ...]] = {"plain": PARSER_HELPERS, "pure": (*PURE, *HELPERS)}
-"""The modules of the kinds of zygote that run gated programs: a fork costs by what its zygote holds."""
+"""The kinds of zygotes for gated programs, and their modules. Each module makes every fork more expensive."""
 
 _WORD = re.compile(r"\w+")
 _GATED_WORDS = frozenset({*allowed.REFUSED, *allowed.REFUSED_BUILTINS, "import"})
 _CODEC_WORDS = frozenset({"encode", "decode", "bytes", "bytearray"})
-"""With these a program may ask for a codec that the interpreter would have to import."""
+"""Words with which a program may request a codec that the interpreter has to import."""
 
 
 def modules_of(kind: str) -> tuple[str, ...]:
@@ -33,23 +33,23 @@ def modules_of(kind: str) -> tuple[str, ...]:
 
 
 def paths_of(kind: str) -> list[str]:
-    """Return where a zygote of this kind looks for its modules beside the standard library."""
+    """Return the folders in which a zygote of this kind finds modules, in addition to the standard library."""
     return [] if kind in (*GATED_KINDS, "open") else [str(Path(path).resolve()) for path in sys.path if path]
 
 
 @functools.lru_cache(maxsize=256)
 def words_of(code: str) -> frozenset[str]:
-    """Return every word of a text, in whatever place."""
+    """Return every word of a text, strings and comments included."""
     return frozenset(_WORD.findall(code))
 
 
 def kind_for(code: str) -> str:
-    """Return the smallest kind that has every module and codec the text could name."""
+    """Return the smallest kind of zygote that has every module and codec which the text may need."""
     return "plain" if code.isascii() and words_of(code).isdisjoint(("import", *_CODEC_WORDS)) else "pure"
 
 
 def needs_tree(code: str, again: bool) -> bool:
-    """Tell whether a child has to look at a gated program's tree; ``again``: the gate has seen it already."""
+    """Return whether a child must screen a gated program's tree; ``again``: the gate has already passed it."""
     words = words_of(code)
     is_special = not code.isascii() or not _GATED_WORDS.isdisjoint(words) or any(word[:2] == "__" for word in words)
     return is_special and not again
@@ -68,15 +68,15 @@ _TAME_METHODS = re.compile(
     |swapcase|title|update|upper|values|zfill)\(|\bin\ [a-z]\w*\.(?:items|keys)\(\)(?=[]:)}])|(?<=[0-9])\.(?=[0-9])""",
     re.VERBOSE,
 )
-# What follows any other dot, a decorator, a prefix of a string, a brace that may begin a set.
+# Any other dot, a decorator, a double underscore, a string prefix, a brace that may begin a set.
 _RISKY_SIGN = re.compile(r"[.@]|__|\w''|\{(?!\s*\}|\s*(?:''|-?(?!lambda\b)\w+)\s*:(?!=))")
 
 
-@functools.lru_cache(maxsize=64)  # asked when a job is made and when it is confirmed
+@functools.lru_cache(maxsize=64)  # called when a job is made and when it is confirmed
 def is_tame(code: str, inputs: tuple[str, ...]) -> bool:
-    """Tell whether a program has no way to a set, a hash or an object's text: two processes are enough for it.
+    """Return whether a program cannot use a set, a hash or an object's text, so that two processes suffice for it.
 
-    Outside of strings only known words of Python's, known methods and no strange signs stand; no string is a format.
+    Outside strings it has only harmless keywords, builtins and methods, and no risky sign; no string is a format.
     """
     text = "\n".join((code, *inputs))
     bare = _TAME_METHODS.sub("(", STRING.sub(r"''\g<rest>", text))

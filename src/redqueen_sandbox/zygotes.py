@@ -1,4 +1,4 @@
-"""The judge's end of one zygote: start a fresh interpreter, send it bytes, read its frames, end it."""
+"""The judge's side of one zygote: start a fresh interpreter, send it requests, read its frames, end it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from redqueen_sandbox.runs import Job, split_record
 from redqueen_sandbox.words import GATED_KINDS, modules_of, paths_of
 
 _START_S, _START_WITH_LIBRARIES_S = 30.0, 120.0
-"""Wall time in which a zygote must come up; one that imports libraries of ours (sympy: 2 s of CPU) has longer, since a
-crowded machine gives it a tenth of a core (ours)."""
+"""Wall time in which a zygote must come up. One that imports libraries (sympy: 2 s of CPU) has more time, because on a
+busy machine it may get only a tenth of a core (ours)."""
 HASH_SEED = 11
-"""Of zygotes number 0 whose programs are trusted or may depend on it (ours)."""
+"""Hash seed of zygote number 0 of the kinds without the gate (ours)."""
 _MAX_PAYLOAD_BYTES = 16 << 20
-# Only the files that run inside: the package's own __init__ would bring in the judge.
+# Import ``inside`` as a top-level package: ``redqueen_sandbox/__init__.py`` would import the judge.
 _BOOT = (
     "import sys; sys.path[:0] = [sys.argv[3]]; sys.path += sys.argv[4:]; "
     "from inside import canaries, zygote; zygote.main(canaries.observe)"
@@ -41,8 +41,9 @@ _NUM_STANDARD_STREAMS = 3
 def wait_for(
     read: Collection[socket.socket], write: Collection[socket.socket], timeout_s: float
 ) -> list[socket.socket]:
-    """Wait until a socket can be read or written. Returns those to read, whatever the numbers of their descriptors
-    (``select`` knows none above 1,023)."""
+    """Wait until a socket can be read or written. Returns the readable ones.
+
+    It uses ``poll``: ``select`` does not support descriptors above 1,023."""
     with selectors.PollSelector() as selector:
         for end in {*read, *write}:
             selector.register(end, selectors.EVENT_READ * (end in read) | selectors.EVENT_WRITE * (end in write))
@@ -52,20 +53,20 @@ def wait_for(
 
 @dataclass(frozen=True)
 class ZygoteSettings:
-    """How zygotes start. ``leave_out`` drops protections by name and ``preload`` imports further modules into every
-    kind: both serve the tests of the cage alone."""
+    """How zygotes start. ``leave_out`` omits protections by name, and ``preload`` imports further modules into every
+    kind. Both exist only for the tests of the cage."""
 
     leave_out: frozenset[str] = frozenset()
     preload: tuple[str, ...] = ()
     executable: str = sys.executable
     user: int = -1
-    """User id to start as, -1 for the caller's own."""
+    """User id of the process, -1 for the caller's own."""
     hash_seed: int = field(default_factory=lambda: secrets.randbits(32))
-    """First hash seed of gated programs, below 2**32: none should know it and behave well under it alone."""
+    """First hash seed of gated programs, below 2**32. Random, so that no program behaves well under this seed only."""
 
 
 class ZygoteHandle:
-    """One running zygote: its process, its socket, and unsent and unread bytes."""
+    """One running zygote: its process, its socket, and buffers of unsent and unread bytes."""
 
     def __init__(self, kind: str, seed: int, process: subprocess.Popen[bytes], control: socket.socket) -> None:
         self.kind = kind
@@ -81,13 +82,13 @@ class ZygoteHandle:
 
     @property
     def has_unsent(self) -> bool:
-        """Whether requests are waiting for the socket to take them."""
+        """Whether requests are still to be sent."""
         return bool(self._unsent)
 
     def wait_hello(self) -> None:
-        """Wait for the canaries' report, as long after ``awaited_since_s`` as a start may take.
+        """Wait for the canaries' report, at most the time limit of a start, counted from ``awaited_since_s``.
 
-        Raises OSError with the interpreter's own message when it does not come.
+        Raises OSError with the interpreter's own message if the report does not come.
         """
         deadline_s = self.awaited_since_s + (_START_S if not paths_of(self.kind) else _START_WITH_LIBRARIES_S)
         while True:
@@ -100,17 +101,17 @@ class ZygoteHandle:
                 return
 
     def queue(self, request: wire.RequestHeader, file: int = -1) -> None:
-        """Take a request to send, with its file's descriptor, and send what the socket takes now."""
+        """Queue a request with its file's descriptor, and send as much as the socket accepts now."""
         self._unsent.append((request.pack(), [file] if file >= 0 else []))
         self.flush()
 
     def flush(self) -> bool:
-        """Send what the socket takes. Returns False when the zygote is gone."""
+        """Send as much as the socket accepts. Returns False when the zygote has died."""
         try:
             while self._unsent:
                 data, files = self._unsent[0]
                 rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))
-                self.socket.sendmsg([data], [rights], socket.MSG_NOSIGNAL)  # the caller may not ignore broken pipes
+                self.socket.sendmsg([data], [rights], socket.MSG_NOSIGNAL)  # no SIGPIPE: it could end the caller
                 self._unsent.popleft()
         except BlockingIOError:
             return True
@@ -119,7 +120,7 @@ class ZygoteHandle:
         return True
 
     def receive(self) -> bool:
-        """Read what has come. Returns False when the zygote is gone."""
+        """Read the bytes that have arrived. Returns False when the zygote has died."""
         try:
             data = self.socket.recv(1 << 18)
         except BlockingIOError:
@@ -130,7 +131,7 @@ class ZygoteHandle:
         return bool(data)
 
     def next_reply(self) -> tuple[wire.ReplyHeader, bytes] | None:
-        """The next complete frame, or None. A frame that no zygote of ours would send marks the handle as garbled."""
+        """Return the next complete frame, or None. An invalid frame sets ``is_garbled``."""
         if len(self._received) < wire.REPLY_BYTES or self.is_garbled:
             return None
         header = wire.unpack_reply(self._received[: wire.REPLY_BYTES])
@@ -145,7 +146,7 @@ class ZygoteHandle:
         return header, payload
 
     def end(self) -> None:
-        """Kill the zygote (its child dies with it) and wait until it is gone. In a fork of its judge: let go of it."""
+        """Kill the zygote (its child dies with it) and wait for its end."""
         self.socket.close()
         self.process.kill()
         self.process.wait()
@@ -161,7 +162,7 @@ class ZygoteHandle:
 
 
 def _control_sockets() -> tuple[socket.socket, socket.socket]:
-    """The judge's end and the zygote's, whose number is none of the standard streams', which a zygote has anew."""
+    """Return the judge's socket and the zygote's. The zygote's descriptor is above those of the standard streams."""
     ours, theirs = socket.socketpair()
     try:
         number = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, _NUM_STANDARD_STREAMS)
@@ -176,17 +177,16 @@ def _control_sockets() -> tuple[socket.socket, socket.socket]:
 def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle:
     """Start a fresh interpreter of a kind (see ``words.modules_of``) under the hash seed number ``seed``.
 
-    Raises OSError when that fails.
-
-    It is an exec of its own, never a fork of the caller, so nothing of the caller's memory or threads is in it.
+    Raises OSError when that fails. The interpreter is a new process image, never a fork of the caller: it contains
+    nothing of the caller's memory and none of its threads.
     """
     ours, theirs = _control_sockets()
     first = settings.hash_seed if kind in GATED_KINDS else HASH_SEED
-    hash_seed = (first + 2_654_435_761 * seed) % 2**32 or 1  # 0 would mean that hashes are not salted
+    hash_seed = (first + 2_654_435_761 * seed) % 2**32 or 1  # 0 would disable hash randomization
     options = marshal.dumps(
         ([*modules_of(kind), *settings.preload], sorted(settings.leave_out), seed, kind in GATED_KINDS, os.getpid())
     ).hex()
-    # Some interpreters need them to find their files; the zygote clears them after its start.
+    # Some interpreters need these variables to find their files; the zygote clears its environment after the start.
     inherited = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONHOME") if name in os.environ}
     boot = [_BOOT, str(theirs.fileno()), options, _CODE_FOLDER, *paths_of(kind)]
     try:
@@ -210,7 +210,7 @@ def start_zygote(kind: str, seed: int, settings: ZygoteSettings) -> ZygoteHandle
     return ZygoteHandle(kind, seed, process, ours)
 
 
-# ---- the judge's end of a conversation with one child, over a socket of its own ----
+# ---- the judge's side of an interactive child, over a socket of its own ----
 
 _MAX_RECEIVED_BYTES = 64 << 20
 
@@ -220,9 +220,9 @@ class Lost(OSError):
 
 
 class Peer:
-    """One child of a conversation, as the judge sees it: records under its nonce, then its end.
+    """The judge's side of one interactive child: records under its nonce, then ``end``, how the child ended.
 
-    ``role`` is what the child is to be, see ``inside.roles``.
+    ``role``: the arguments of ``inside.roles.run_role``.
     """
 
     def __init__(self, zygote: ZygoteHandle, job: Job, role: tuple[str, ...], job_id: int) -> None:
@@ -247,11 +247,11 @@ class Peer:
 
     @property
     def has_unsent(self) -> bool:
-        """Whether the child's socket has not taken everything yet."""
+        """Whether bytes are still to be sent to the child."""
         return bool(self._unsent)
 
     def receive(self) -> None:
-        """Take in what has arrived. Raises ``Lost``."""
+        """Read everything that has arrived from the zygote and the child. Raises ``Lost``."""
         if not self.zygote.receive():
             raise Lost
         while (reply := self.zygote.next_reply()) is not None:
@@ -268,16 +268,16 @@ class Peer:
 
     def _receive_records(self) -> None:
         with contextlib.suppress(BlockingIOError, ConnectionError):
-            while said := self.socket.recv(1 << 18):
-                self._received += said
-                self._num_received += len(said)
+            while data := self.socket.recv(1 << 18):
+                self._received += data
+                self._num_received += len(data)
                 if self._num_received > _MAX_RECEIVED_BYTES:
                     self.is_forged = True
                     self.stop()
                     return
 
     def next_record(self) -> tuple[str, str, str] | None:
-        """The next thing the child said, or None. Anything that is no record of ours marks it as forged."""
+        """Return the next record of the child, or None. An invalid record sets ``is_forged``."""
         found = split_record(self._received, self.nonce)
         if found == "forged":
             self.is_forged = True
@@ -289,29 +289,29 @@ class Peer:
         return kind, detail, text
 
     def send(self, message: bytes) -> None:
-        """Tell the child something, as it stands."""
+        """Send bytes to the child unchanged."""
         self._unsent += message
         self.flush()
 
     def send_text(self, text: str) -> None:
-        """Tell the child a text."""
+        """Send a text to the child, after its length."""
         data = text.encode("utf-8")
         self.send(len(data).to_bytes(wire.LENGTH_BYTES, "little") + data)
 
     def flush(self) -> None:
-        """Send what the child's socket takes."""
+        """Send as much as the child's socket accepts."""
         try:
             while self._unsent:
                 del self._unsent[: self.socket.send(self._unsent, socket.MSG_NOSIGNAL)]
         except BlockingIOError:
             return
-        except OSError:  # the child is ending; its zygote tells how
+        except OSError:  # the child is ending; its zygote reports how
             self._unsent.clear()
 
     def stop(self) -> None:
-        """Have the child ended."""
+        """Ask the zygote to end the child."""
         self.zygote.queue(wire.RequestHeader(self.job_id, 0, 0, 0, 0, wire.STOP))
 
     def close(self) -> None:
-        """Close this end."""
+        """Close the judge's socket."""
         self.socket.close()

@@ -195,7 +195,7 @@ def test_a_program_that_has_the_tests_run_for_ever_is_wrong_and_not_lost() -> No
 
 
 def test_an_argument_that_cannot_be_passed_is_told(tester: UnitTester) -> None:
-    with pytest.raises(UserError, match="call the function with what is no plain value"):
+    with pytest.raises(UserError, match="call the function with a value that is not plain"):
         tester.grade([UnitTest("a", "def f(x): return x(1)", "assert f(lambda n: n) == 1", "f")])
 
 
