@@ -211,7 +211,7 @@ KEEPING = {
         "    for form, num_bytes in job.inputs:",
         "    kept = os.pread(job.file, 65_536, 0)\n    for form, num_bytes in job.inputs:",
     ),
-    "outputs": ("            del said", "            globals().setdefault('kept', []).append(said)"),
+    "outputs": ("            del record", "            globals().setdefault('kept', []).append(record)"),
     "what the program left in a circle": ("gc.collect()", "pass"),
 }
 """Ways to undo the care of the harness, as changes of the child's source."""

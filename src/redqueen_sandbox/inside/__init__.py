@@ -1,1 +1,1 @@
-"""What runs inside a zygote and its caged children: the standard library and these files, nothing else."""
+"""The code that runs inside a zygote and its caged children. It imports the standard library and nothing else."""

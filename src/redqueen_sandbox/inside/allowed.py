@@ -1,4 +1,4 @@
-"""What a gated program may import and name: the tables of the static gate and of its guards at run time."""
+"""The modules and names that a gated program may use: tables of the static gate and of the guards at run time."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ PURE = (
     "heapq", "io", "itertools", "json", "keyword", "math", "numbers", "operator", "re", "statistics", "string",
     "struct", "sys", "textwrap", "types", "typing", "unicodedata",
 )  # fmt: skip
-"""Modules that a task's program may import: none draws at random, reads a clock or tells an address."""
+"""Modules that a task's program may import: none uses randomness, reads a clock or shows an address."""
 
 HELPERS = ("_strptime", "copyreg", "stringprep", "unicodedata", "warnings")
-"""Modules that the interpreter's own C code imports in a program's name (``strptime``, ``\\N{}``): a program may not
-name them, but such an import must find them."""
+"""Modules that the interpreter's C code imports on behalf of a program (``strptime``, ``\\N{}``). A program may not
+name them, but these imports must succeed."""
 
 PARSER_HELPERS = ("unicodedata",)
-"""Modules that the parser itself imports, late: for the normal form of a name beyond ASCII."""
+"""Modules that the parser imports on demand, to normalize names that are not ASCII."""
 
 OPEN = (
     *PURE, *HELPERS, "array", "ast", "binascii", "hashlib", "html", "json.decoder", "pprint", "queue",
     "random", "secrets", "time", "urllib.parse", "uuid", "weakref", "zlib",
 )  # fmt: skip
-"""What benchmarks, user tests and calls without the gate find beside what the interpreter itself has imported."""
+"""Modules for benchmarks, user tests and ungated calls, in addition to those that the interpreter has imported."""
 
 CODECS = (
     "ascii", "latin-1", "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be",
@@ -36,22 +36,22 @@ ONLY_NAMES = {
          "suppress"}
     ),
     "io": frozenset({"BytesIO", "StringIO"}),
-    # Equal on every machine we support (64 bits, little-endian, IEEE floats), or output that goes nowhere.
+    # Values equal on all supported machines (64 bits, little-endian, IEEE floats), and streams that discard output.
     "sys": frozenset(
         {"maxsize", "maxunicode", "byteorder", "float_info", "int_info", "intern", "setrecursionlimit", "stderr",
          "stdout"}
     ),
     "types": frozenset({"MappingProxyType", "SimpleNamespace"}),
 }  # fmt: skip
-"""Modules of which only these names are pure."""
+"""Modules in which only these names are pure."""
 
 REFUSED_NAMES = {
     "abc": frozenset({"get_cache_token"}),
     "enum": frozenset({"global_enum"}),
     "typing": frozenset({"get_type_hints"}),
 }
-"""Names that are not pure in a module that otherwise is: they count what other code did, write to modules or read
-their namespaces."""
+"""Impure names in modules that are otherwise pure: they depend on what other code did, write to modules, or read the
+namespaces of modules."""
 
 REFUSED_BUILTINS = frozenset(
     {
@@ -59,7 +59,7 @@ REFUSED_BUILTINS = frozenset(
         "input", "license", "locals", "open", "quit",
     }
 )  # fmt: skip
-"""Builtins that read the outside, run text, or tell where an object lies in memory."""
+"""Builtins that access the outside world, run text, or show the address of an object."""
 
 _INTERPRETER = """
     __builtins__ __closure__ __code__ __globals__ __import__ __loader__ __spec__ __subclasses__ __traceback__
@@ -71,16 +71,16 @@ REFUSED = {
     **dict.fromkeys(_INTERPRETER.split(), "leads into the interpreter"),
     **dict.fromkeys(("__sizeof__", "_dump_registry"), "tells what lies in memory"),
 }
-"""Names that are refused wherever a name can stand, and why."""
+"""Names that are refused in every position, and why."""
 
 CLOSED = frozenset({*_INTERPRETER.split(), "obj"})
-"""Attributes that cannot be read when a gated program runs, on the interpreter's own classes that have them: also what
-an ``AttributeError`` holds, which may be a module."""
+"""Attributes of the interpreter's own classes that a gated program cannot read. ``obj`` is the attribute of an
+``AttributeError``, whose value may be a module."""
 
 PLAIN_DUNDER_NAMES = frozenset({"__name__", "__doc__", "__annotations__", "__class__", "__debug__", "__qualname__"})
-"""Special names a program may read as variables without having bound them."""
+"""Special names that a program may read as variables without binding them."""
 
 
 def is_special(name: str) -> bool:
-    """Tell whether the name is one of those that the language reserves for itself."""
+    """Return whether the language reserves the name (``__NAME__``)."""
     return name[:2] == "__" and name[-2:] == "__" and len(name) > 4

@@ -1,6 +1,6 @@
-"""The cage: what a zygote gives up for good when it starts, and what each child gives up before it runs a program.
+"""The cage: the rights that a zygote gives up when it starts, and those that each child gives up before its program.
 
-Every protection has a name (``PROTECTIONS``), so that the canaries can observe it and the tests can leave it out.
+Every protection has a name (``PROTECTIONS``), so that the canaries can test it and the tests can omit it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PROTECTIONS = (
     "seccomp", "landlock", "rlimits", "cpu-timer", "non-dumpable", "no-new-privileges", "nobody", "namespaces",
 )  # fmt: skip
-"""``namespaces`` are used where available and not required: the filter refuses what they would hide."""
+"""``namespaces`` are used where available but not required: the filter already refuses the calls they restrict."""
 
 NOBODY = 65_534
 SIGKILL, SIGPROF = 9, 27
@@ -35,19 +35,19 @@ _RLIMIT_MEMLOCK, _RLIMIT_AS, _RLIMIT_MSGQUEUE = 8, 9, 12
 
 
 POLL_MS = 40
-"""How often a running child is looked at."""
-_NUM_IDLE_POLLS = 10
+"""Interval between checks of a running child."""
+_NUM_IDLE_POLLS = 10  # without CPU time: then a child counts as asleep
 _ECHILD = 10
 _CLOSE_RANGE, _LAST_DESCRIPTOR = 436, 0xFFFFFFFF
 
 
 def load_libc() -> ctypes.PyDLL:
-    """The C library of this process, called without giving up the interpreter's lock (there is one thread)."""
+    """Return this process's C library. Calls keep the interpreter's lock (there is only one thread)."""
     return ctypes.PyDLL(None, use_errno=True)
 
 
 def prefer_for_oom() -> None:
-    """Ask the kernel to take this process, and its children first, when the whole machine runs out of memory."""
+    """Ask the kernel to kill this process or its children first when the machine runs out of memory."""
     try:
         with open("/proc/self/oom_score_adj", "w") as score:
             score.write("1000")
@@ -56,10 +56,10 @@ def prefer_for_oom() -> None:
 
 
 def enter_zygote_cage(libc: ctypes.PyDLL, leave_out: Set[str]) -> bool:
-    """Give up, once and for this process and all its children, what no program needs.
+    """Give up, for this process and all its children, all rights that no program needs.
 
-    Nothing here raises: what the kernel denies is missing from what the canaries then observe. Returns whether
-    namespaces of its own were to be had.
+    This raises no error: the canaries then report each protection that the kernel did not grant. Returns whether the
+    process has namespaces of its own.
     """
     has_namespaces = "namespaces" not in leave_out and _leave_namespaces(libc)
     if os.getuid() == 0 and "nobody" not in leave_out:
@@ -70,7 +70,7 @@ def enter_zygote_cage(libc: ctypes.PyDLL, leave_out: Set[str]) -> bool:
         libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if "landlock" not in leave_out:
         deny_all_files(libc)
-    # After the change of user, which sets it too, by rules of the kernel's own.
+    # After the change of user: the kernel resets the dumpable flag there.
     libc.prctl(_PR_SET_DUMPABLE, int("non-dumpable" in leave_out), 0, 0, 0)
     if "rlimits" not in leave_out:
         for kind in (_RLIMIT_CORE, _RLIMIT_MEMLOCK, _RLIMIT_MSGQUEUE):
@@ -79,7 +79,7 @@ def enter_zygote_cage(libc: ctypes.PyDLL, leave_out: Set[str]) -> bool:
 
 
 def close_descriptors(libc: ctypes.PyDLL, keep: int) -> None:
-    """Close every descriptor of this process but ``keep``, however many there are."""
+    """Close every descriptor of this process except ``keep``."""
     below = libc.syscall(_CLOSE_RANGE, 0, keep - 1, 0)
     above = libc.syscall(_CLOSE_RANGE, keep + 1, _LAST_DESCRIPTOR, 0)
     if below != 0 or above != 0:  # before Linux 5.9
@@ -88,7 +88,7 @@ def close_descriptors(libc: ctypes.PyDLL, keep: int) -> None:
 
 
 class Waiter:
-    """Waits for a child's end (``os.wait4`` would need the ``resource`` module, one more library in every fork)."""
+    """Waits for a child's end. (``os.wait4`` needs the ``resource`` module, one more library in every fork.)"""
 
     def __init__(self, libc: ctypes.PyDLL) -> None:
         self._wait4 = libc.wait4
@@ -97,19 +97,19 @@ class Waiter:
         self._arguments = ctypes.byref(self._status), 0, ctypes.byref(self._usage)
 
     def wait(self, pid: int) -> tuple[int, int, int]:
-        """Wait until the child has ended. Returns its wait status, its CPU time (us) and its largest memory (KiB).
+        """Wait until the child has ended. Returns its wait status, its CPU time (us) and its peak memory (KiB).
 
-        A signal's handler runs in between.
+        Signal handlers run during the wait.
         """
         while self._wait4(pid, *self._arguments) != pid:
-            if ctypes.get_errno() == _ECHILD:  # not: other than EINTR, since the handler leaves errors of its own
+            if ctypes.get_errno() == _ECHILD:  # no test for EINTR: a signal handler may have changed errno
                 raise OSError("no such child")
         user_s, user_us, system_s, system_us, peak_kb = self._usage[:5]
         return self._status.value, (user_s + system_s) * 1_000_000 + user_us + system_us, peak_kb
 
 
 class SleepDetector:
-    """Tells a process that sleeps from one that computes or waits for a core."""
+    """Detects a process that sleeps, as opposed to one that computes or waits for a core."""
 
     def __init__(self, pid: int) -> None:
         self._clock = (~pid << 3) | _CLOCK_PROCESS_CPUTIME
@@ -117,7 +117,7 @@ class SleepDetector:
         self._num_idle = 0
 
     def poll(self) -> bool:
-        """To be called every ``POLL_MS``: whether it has used no CPU time for many polls."""
+        """Return whether the process used no CPU time in the last ten polls. Call this every ``POLL_MS``."""
         try:
             now_ns = time.clock_gettime_ns(self._clock)
         except OSError:  # it has ended
@@ -128,13 +128,13 @@ class SleepDetector:
 
 
 class ChildCage:
-    """The calls that close the cage around one child, prepared before the fork: a child copies each page it touches."""
+    """The calls that close the cage of one child, prepared before the fork: a child copies every page it touches."""
 
     def __init__(
         self, libc: ctypes.PyDLL, cpu_ms: int, address_bytes: int, max_file_bytes: int, bpf: bytes,
         leave_out: Set[str], zygote_pid: int,
     ) -> None:  # fmt: skip
-        """``address_bytes`` is all the address space the child may have, ``bpf`` the filter ("" for none)."""
+        """``address_bytes``: the limit of the child's address space. ``bpf``: the filter program, empty for none."""
         self.zygote_pid = zygote_pid
         self.die_with_zygote: _Step = (libc.prctl, (_PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
         self.steps: list[_Step] = []
@@ -154,22 +154,22 @@ class ChildCage:
             self.steps.append(seccomp.installation(bpf, libc))
 
     def close(self) -> bool:
-        """Close the cage around this process. Returns False when a protection did not take."""
+        """Close the cage of this process. Returns False if a protection could not be set."""
         call, arguments = self.die_with_zygote
         call(*arguments)
-        if os.getppid() != self.zygote_pid:  # it died between the fork and the line above
+        if os.getppid() != self.zygote_pid:  # the zygote died between the fork and the call above
             os._exit(0)
-        for call, arguments in self.steps:  # noqa: SIM110 (the last one forbids whatever a generator might need)
+        for call, arguments in self.steps:  # noqa: SIM110 (after the filter a generator might need a forbidden call)
             if call(*arguments) != 0:
                 return False
         return True
 
 
 def _cpu_timer(libc: ctypes.PyDLL, cpu_ms: int) -> list[_Step]:
-    """Have the kernel kill the process, by SIGPROF, when it has used ``cpu_ms`` of CPU.
+    """Return the calls that make the kernel kill the process, by SIGPROF, after ``cpu_ms`` of CPU time.
 
-    A timer on the process's CPU clock and not ``setitimer``: that one counts ticks, and so also the time that a
-    virtual machine was not given. A process's first timer has number 0.
+    The timer uses the process's CPU clock. ``setitimer`` counts ticks, which include time that the host took from a
+    virtual machine. The first timer of a process has number 0.
     """
     create, settime = _TIMER_CALLS[seccomp.machine() or "x86_64"]
     event = struct.pack("=QiiQQQQQQ", 0, SIGPROF, 0, 0, 0, 0, 0, 0, 0)
@@ -182,7 +182,7 @@ def _cpu_timer(libc: ctypes.PyDLL, cpu_ms: int) -> list[_Step]:
 
 
 def _leave_namespaces(libc: ctypes.PyDLL) -> bool:
-    """Enter a network, IPC and host-name space of our own; unprivileged processes go through a user namespace."""
+    """Enter new network, IPC and host-name namespaces; unprivileged processes also need a user namespace."""
     spaces = _CLONE_NEWNET | _CLONE_NEWIPC | _CLONE_NEWUTS
     if os.getuid() != 0:
         spaces |= _CLONE_NEWUSER
@@ -190,7 +190,7 @@ def _leave_namespaces(libc: ctypes.PyDLL) -> bool:
 
 
 def _become_nobody() -> None:
-    """Give up root, where it is real: one of a namespace of its own, or without capabilities, has nobody to become."""
+    """Become the user nobody. This fails for the root of a user namespace and for root without capabilities."""
     try:
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
@@ -206,7 +206,7 @@ def _drop_capabilities(libc: ctypes.PyDLL) -> None:
 
 
 def has_no_capabilities(libc: ctypes.PyDLL) -> bool:
-    """Tell whether this process has no capability at all."""
+    """Return whether this process has no capability."""
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     sets = (ctypes.c_uint32 * 6)()
     return libc.capget(header, sets) == 0 and not any(sets)
@@ -222,13 +222,13 @@ _SCOPES = 0b11  # abstract sockets and signals stay within the domain
 
 
 def abi(libc: ctypes.PyDLL) -> int:
-    """The kernel's Landlock ABI version, 0 where there is none."""
+    """Return the kernel's Landlock ABI version, 0 without Landlock."""
     version = libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(_VERSION_FLAG))
     return max(0, int(version))
 
 
 def deny_all_files(libc: ctypes.PyDLL) -> int:
-    """Deny every file, TCP port and scope that this kernel lets us deny. Returns the ABI in force, 0 if none.
+    """Deny every file, TCP port and scope that this kernel can deny. Returns the ABI version in force, 0 if none.
 
     Needs no-new-privileges.
     """

@@ -1,4 +1,4 @@
-"""Canaries: what a caged child really cannot do here, observed by trying, once for each zygote that starts."""
+"""Canaries: caged children that try forbidden actions, once for each zygote, to test which protections hold."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _PR_GET_DUMPABLE, _PR_GET_NO_NEW_PRIVS = 3, 39
 _CPU_MS, _SPIN_CPU_MS, _MEMORY_BYTES, _WALL_MS = 20, 4, 64 << 20, 5_000
 _SIGSYS = 31
 _TRIES = 3
-"""A canary that dies as it should is proof. One that does not may have been stopped by the clock of a busy machine."""
+"""One canary that dies as expected is proof. One that does not may have met a time limit on a busy machine."""
 
 _PROT_READ_EXEC, _MAP_PRIVATE_ANONYMOUS = 5, 0x22
 
 
 def observe(zygote: Zygote) -> dict[str, bool]:
-    """Return, for each protection by name, whether it was seen to hold."""
+    """Return for each protection whether it holds."""
     libc = zygote.libc
     return {
         "seccomp": _ends_by(zygote, _call_getpid, _SIGSYS) and _ends_by(zygote, _map_executable, _SIGSYS),
         "landlock": _cannot_open_root(),
-        "rlimits": _says_yes(zygote, frozenset({"seccomp"}), _is_limited),
+        "rlimits": _succeeds(zygote, frozenset({"seccomp"}), _is_limited),
         "cpu-timer": _ends_by(zygote, _spin, cage.SIGPROF, tries=1),
         "non-dumpable": libc.prctl(_PR_GET_DUMPABLE, 0, 0, 0, 0) == 0,
         "no-new-privileges": libc.prctl(_PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1,
@@ -38,9 +38,9 @@ def observe(zygote: Zygote) -> dict[str, bool]:
 
 
 def _probe(zygote: Zygote, leave_out: frozenset[str], action: Callable[[ctypes.PyDLL], bool]) -> tuple[int, bytes]:
-    """Run ``action`` in a child caged but for ``leave_out``. Returns (wait status, what it wrote)."""
+    """Run ``action`` in a child, caged without ``leave_out``. Returns (wait status or -1 if stopped, output)."""
     read_end, write_end = os.pipe()
-    cpu_ms = _SPIN_CPU_MS if action is _spin else _CPU_MS  # it uses up what it has
+    cpu_ms = _SPIN_CPU_MS if action is _spin else _CPU_MS  # it uses all of it
     try:
         pid = zygote.fork_child(zygote.cage_for(cpu_ms, _MEMORY_BYTES, also_leave_out=leave_out), write_end)
         if pid == 0:
@@ -48,11 +48,11 @@ def _probe(zygote: Zygote, leave_out: frozenset[str], action: Callable[[ctypes.P
             os._exit(0)
         header = zygote.collect(pid, _WALL_MS)
         os.write(write_end, b".")  # so that the read below never waits
-        said = os.read(read_end, 64)[:-1]
+        output = os.read(read_end, 64)[:-1]
     finally:
         os.close(read_end)
         os.close(write_end)
-    return (header.wait_status if header.stopped == wire.NOT_STOPPED else -1), said
+    return (header.wait_status if header.stopped == wire.NOT_STOPPED else -1), output
 
 
 def _ends_by(zygote: Zygote, action: Callable[[ctypes.PyDLL], bool], signal_number: int, tries: int = _TRIES) -> bool:
@@ -63,7 +63,7 @@ def _ends_by(zygote: Zygote, action: Callable[[ctypes.PyDLL], bool], signal_numb
     return False
 
 
-def _says_yes(zygote: Zygote, leave_out: frozenset[str], action: Callable[[ctypes.PyDLL], bool]) -> bool:
+def _succeeds(zygote: Zygote, leave_out: frozenset[str], action: Callable[[ctypes.PyDLL], bool]) -> bool:
     return any(_probe(zygote, leave_out, action) == (0, b"yes") for _ in range(_TRIES))
 
 
@@ -82,7 +82,7 @@ def _spin(libc: ctypes.PyDLL) -> bool:
 
 
 def _is_limited(libc: ctypes.PyDLL) -> bool:
-    """No second process, no new descriptor, no more memory than allowed."""
+    """Return whether a second process, a new descriptor and more memory than allowed are all refused."""
     pid = libc.fork()
     if pid == 0:
         os._exit(0)

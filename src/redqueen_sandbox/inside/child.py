@@ -1,9 +1,8 @@
-"""One program in one child: compile it, run it on its inputs in fresh namespaces, write one record for each.
+"""One program in one child: compile it, run it on each input in a fresh namespace, write one record for each.
 
-By the time anything here runs, the cage is closed. The job lies in the one file that is open; each input is read from
-there when its turn comes, so that a program finds no other in the frames it runs on. Records are appended to that file,
-each as a header line ``nonce kind detail length`` and then ``length`` bytes of text; the judge takes nothing else for
-an answer.
+The cage is closed before this code runs. The job is in the only open file. Each input is read from it just before its
+run, so that a program cannot find other inputs in the frames below its own. Records are appended to that file, each as
+a header line ``nonce kind detail length`` and then ``length`` bytes of text; the judge accepts no other answer.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import NoReturn
 
-# To quote the line of a syntax error, the interpreter tries to open the file of this name, and would be killed for it:
-# a name that has no bytes is one it cannot even ask for.
+# To quote the line of a syntax error, the interpreter tries to open the file of this name, and would be killed for it.
+# A name that cannot be encoded prevents the attempt.
 _FILE_NAME = "<program\ud800>"
-_RECURSION_LIMIT = 1_000  # frames that the program has for itself
-_EXTRA_FRAMES = 37  # in an odd run: what depends on how many there are gives itself away
+_RECURSION_LIMIT = 1_000  # frames for the program, without those of the harness
+_EXTRA_FRAMES = 37  # in an odd run: an output that depends on the number of frames differs there
 _type_name = type.__dict__["__name__"].__get__  # immune to metaclasses
 _mro_of = type.__dict__["__mro__"].__get__
 _BUILTIN_EXCEPTIONS = frozenset(
@@ -40,7 +39,7 @@ _frame_at, _frame_before = sys._getframe, vars(type(sys._getframe()))["f_back"].
 
 
 class Replies:
-    """Writes records to the judge. The last words are ready before the program can have used up all memory."""
+    """Writes records to the judge. The final records are built in advance: later there may be no memory for them."""
 
     def __init__(self, fd: int, nonce: str) -> None:
         self.fd = fd
@@ -62,14 +61,14 @@ class Replies:
 
 
 class Job:
-    """What the judge wrote: the program, where its inputs are and how to run them (see ``runs.Job``)."""
+    """The job that the judge wrote: the program, its inputs and how to run them (see ``runs.Job``)."""
 
     __slots__ = (
         "code", "entry", "file", "gated", "inputs", "max_chars", "needs_tree", "next_at", "nonce", "odd", "stop_early",
     )  # fmt: skip
 
     def __init__(self, head: bytes, file: int = -1) -> None:
-        """Read the judge's own bytes, which it made with ``marshal`` for this interpreter's twin."""
+        """Read the head, which the judge wrote with ``marshal`` under the same Python version."""
         self.file = file
         self.next_at = wire.LENGTH_BYTES + len(head)
         self.nonce, self.code, self.inputs, *rest = marshal.loads(head)
@@ -83,36 +82,36 @@ class Job:
 
 
 def read_head(file: int) -> bytes:
-    """Read the part of a job that comes before the inputs: its length, then as many bytes."""
+    """Read the part of a job before the inputs: its length, then that many bytes."""
     return os.pread(file, int.from_bytes(os.pread(file, wire.LENGTH_BYTES, 0), "little"), wire.LENGTH_BYTES)
 
 
 def run_job(file: int) -> NoReturn:
-    """Run the job and leave this process without clean-up (nothing a program registered is ever called)."""
+    """Run the job and exit without clean-up, so that no exit handler of a program is called."""
     job = Job(read_head(file), file)
     run_and_exit(compile_and_run, job, Replies(file, job.nonce))
 
 
 def run_and_exit(work: Callable[[Job, Replies], None], job: Job, replies: Replies) -> NoReturn:
-    """Do the work, have the last word and end this process."""
+    """Do the work, write the final record and exit."""
     try:
         work(job, replies)
     except MemoryError:
-        sys.modules.pop(PROGRAM_NAME, None)  # what it still holds
+        sys.modules.pop(PROGRAM_NAME, None)  # free the memory that the program still holds
         replies.write(replies.memory_record)
     replies.write(replies.end_record)
     os._exit(0)
 
 
 def compile_and_run(job: Job, replies: Replies) -> None:
-    """Do what there is to do before the last word."""
+    """Do the work of ``run_job``: all records but the final one."""
     code = compile_program(job, replies)
     if code is not None:
         run_inputs(job, code, replies)
 
 
 def compile_program(job: Job, replies: Replies) -> CodeType | None:
-    """Parse, screen and compile. On a refusal write its record and return None."""
+    """Parse, screen and compile the program. If it is refused, write the record and return None."""
     try:
         if not job.needs_tree:
             return syntax.to_code(job.code, _FILE_NAME)
@@ -132,14 +131,14 @@ def run_inputs(job: Job, code: CodeType, replies: Replies) -> None:
     """Run the program afresh on each input and write a record for each."""
     num_left = len(job.inputs)
     for form, num_bytes in job.inputs:
-        said = _run_one(code, job, form, num_bytes)
-        replies.send(*said)
-        if job.stop_early and said[0] != "ok":
+        record = _run_one(code, job, form, num_bytes)
+        replies.send(*record)
+        if job.stop_early and record[0] != "ok":
             return
         num_left -= 1
         if num_left:
-            # The next run finds nothing of this one: not in the frames it runs on, and no object that outlived it.
-            del said
+            # Remove all objects of this run, so that the next one finds none, in the frames below it or elsewhere.
+            del record
             sys.modules.pop(PROGRAM_NAME, None)
             gc.collect()
 
@@ -179,7 +178,7 @@ def _run_one(code: CodeType, job: Job, form: str, num_bytes: int) -> tuple[str, 
 
 
 def _restore_recursion_limit() -> None:
-    """The program has ended: what follows is the harness's, which needs its frames."""
+    """Undo a change of the recursion limit by the program: the harness needs its frames."""
     if sys.getrecursionlimit() != _RECURSION_LIMIT + guards.harness_frames:
         sys.setrecursionlimit(_RECURSION_LIMIT + guards.harness_frames)
 
@@ -187,7 +186,7 @@ def _restore_recursion_limit() -> None:
 def encode_value(
     value: object, max_chars: int, number_of: Callable[[object], int] | None = None
 ) -> tuple[str, str, str]:
-    """Returns (verdict, detail, canonical text) of a value."""
+    """Return (verdict, detail, canonical text) of a value."""
     try:
         return "ok", "", encode(value, max_chars, number_of)
     except TooLarge:
@@ -197,7 +196,7 @@ def encode_value(
 
 
 def _depth() -> int:
-    """How many frames there are."""
+    """Return the number of frames on the stack."""
     frame = _frame_at(0)
     depth = 0
     while frame is not None:
@@ -207,12 +206,12 @@ def _depth() -> int:
 
 
 def class_name(value: object) -> str:
-    """The name of the value's class, as a short plain word, without calling anything the program defined."""
+    """Return the name of the value's class, as a short plain word, without calling code of the program."""
     name = _type_name(type(value))
     kept = "".join([char for char in name[:60] if char.isascii() and (char.isalnum() or char == "_")])
     return kept or "object"
 
 
 def exception_name(error: BaseException) -> str:
-    """The name of the builtin class of exceptions that the error is of: its own, or the nearest above it."""
+    """Return the name of the error's class if that is builtin, else of its nearest builtin base class."""
     return next(_type_name(kind) for kind in _mro_of(type(error)) if id(kind) in _BUILTIN_EXCEPTIONS)

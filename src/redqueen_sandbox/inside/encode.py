@@ -1,8 +1,8 @@
-"""Values to canonical text, in the child: exact types only, within bounds, in the order-free form the judge expects.
+"""Values to canonical text, in the child: exact types only, within bounds, in the order that the judge expects.
 
-A value is looked into only through the methods of the builtin type that holds it, so nothing that a program defined
-is ever called from here. Beside the builtin types themselves, what ``equal.py`` knows counts as the plain value that
-it equals: Counter, namedtuple and the like.
+The contents of a value are read only through the methods of its builtin type, so that no code of a program is called.
+In addition to the builtin types, the classes in ``equal.py`` (Counter, namedtuple and the like) count as the plain
+values that they equal.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 100
 _CONTAINERS = frozenset(map(id, (list, tuple, dict, set, frozenset)))
-"""Classes by identity: to compare them would ask the metaclass of a program's class."""
-_MAX_INT_BITS = 14_285  # 10**4300 has 14,285 bits: a cheap screen before the exact count of digits
+"""Ids of classes: comparing classes would call the metaclass of a program's class."""
+_MAX_INT_BITS = 14_285  # 10**4300 has 14,285 bits: a cheap check before counting digits
 
 
 class NotPlain(Exception):
-    """The value holds something that is no plain literal."""
+    """The value contains a value that is not a plain literal."""
 
 
 class TooLarge(Exception):
-    """The value is plain but beyond a bound."""
+    """The value is plain but exceeds a bound."""
 
 
 def encode(value: object, max_chars: int, number_of: Callable[[object], int] | None = None) -> str:
     """Return the canonical text of ``value``. Raises ``NotPlain`` or ``TooLarge``.
 
-    With ``number_of``, for unit tests alone, NaN, complex numbers and the values of ``equal`` are plain, and dicts and
-    sets keep their order. It gives a number to any other value, or raises ``NotPlain``.
+    With ``number_of`` (only for unit tests) NaN and the values in ``equal.VALUES`` are plain, and dicts and sets keep
+    their order. Any other value is written as ``Held(number_of(value))``.
     """
     return _Encoder(max_chars, number_of).text(value, 0)
 
 
 class _Encoder:
-    """Counts the characters it has produced, so that shared structure cannot unfold without end."""
+    """Counts the characters it has written, so that shared substructures cannot expand beyond the bound."""
 
     def __init__(self, max_chars: int, number_of: Callable[[object], int] | None) -> None:
         self.left_chars = max_chars
         self.number_of = number_of
-        self.open: set[int] = set()  # the containers we are inside of
+        self.open: set[int] = set()  # ids of the containers being written
 
     def spend(self, text: str) -> str:
         self.left_chars -= len(text) + 2
@@ -69,7 +69,7 @@ class _Encoder:
         return self.container_text(kind, value, depth, id(value))
 
     def other_text(self, value: object, depth: int) -> str:
-        """The text of what is no builtin value itself."""
+        """Return the text of a value whose type is not builtin."""
         held = equal.plain_value(value, allow_named_tuples=self.number_of is not None)
         if held is None and self.number_of is not None:
             name, given = equal.arguments_of(value)
@@ -83,10 +83,10 @@ class _Encoder:
         return self.container_text(kind, inside, depth, id(value))
 
     def container_text(self, kind: type, value: object, depth: int, container_id: int) -> str:
-        """``container_id`` is the ``id`` of the object in which ``value`` was found, or which it is."""
+        """Return the text of a container. ``container_id``: the ``id`` of the original object, to detect cycles."""
         if container_id in self.open:
-            raise NotPlain  # it holds itself
-        depth += kind is frozenset  # it is written with two pairs of brackets
+            raise NotPlain  # it contains itself
+        depth += kind is frozenset  # its text has two pairs of brackets
         if depth >= MAX_DEPTH:
             raise TooLarge
         self.spend("")

@@ -1,11 +1,10 @@
-"""Objects of the standard library that equal a plain value, and how to see that value without asking the program.
+"""Standard library objects that equal a plain value, and how to read that value without calling the program's code.
 
-- ``Counter``, ``defaultdict`` and ``OrderedDict`` equal a dict, and a named tuple a tuple: Python's ``==`` says so.
-- A ``deque`` equals no plain value. It counts as the list of its items, the one plain value that holds the same.
+- ``Counter``, ``defaultdict`` and ``OrderedDict`` equal a dict, and a named tuple equals a tuple, by Python's ``==``.
+- A ``deque`` equals no plain value. It counts as the list of its items.
 
-Only the library's own classes count, as they were before the program ran, and named tuples, which are classes that
-a program makes, if they define nothing about being equal or being walked through. What they hold is read through
-the builtin types' methods.
+Only the library's own classes count, as they were before the program ran. Named tuples are classes of the program: they
+count if they do not override comparison or iteration. Contents are read through the methods of the builtin types.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ _OVERRIDES = frozenset(
     }
 )  # fmt: skip
 
-# Classes are looked up by their id: to compare or to hash one would ask its metaclass, which may be the program's.
+# Classes are identified by id: comparing or hashing a class calls its metaclass, which may be the program's.
 _dicts: set[int] = set()
 _lists: set[int] = set()
-_named_tuples_allowed: list[type] = []  # where the gate sees the programs
+_named_tuples_allowed: list[type] = []  # not empty: programs are gated, so named tuples count as tuples
 
 VALUES = {
     "complex": "builtins", "range": "builtins", "date": "datetime", "datetime": "datetime", "time": "datetime",
     "timedelta": "datetime", "Decimal": "decimal", "Fraction": "fractions",
 }  # fmt: skip
-"""Further classes of values that unit tests compare, and their modules: such a value is written as a call."""
+"""Further classes of values that unit tests may compare, with their modules. Such a value is written as a call."""
 
 
 def remember_classes(is_gated: bool) -> None:
-    """Note the library's classes, if it is there. Called once in a zygote, which runs no untrusted code."""
+    """Record the library's classes that are imported. Called once in a zygote, before any untrusted code runs."""
     if "collections" in sys.modules:
         names = vars(sys.modules["collections"])
         _dicts.update(map(id, (names["Counter"], names["defaultdict"], names["OrderedDict"])))
@@ -52,7 +51,7 @@ def remember_classes(is_gated: bool) -> None:
 
 
 def arguments_of(value: Any) -> tuple[str, Any]:
-    """The name of the value's class if it is one of ``VALUES``, else "", and what to call it with."""
+    """Return the name of the value's class in ``VALUES`` and the arguments that create the value, or ("", ())."""
     kind: Any = type(value)
     name = next((name for name in VALUES if inputs.NAMES.get(name) is kind), "")
     return name, (value.real, value.imag) if kind is complex else kind.__reduce__(value)[1] if name else ()
@@ -61,7 +60,7 @@ def arguments_of(value: Any) -> tuple[str, Any]:
 def plain_value(value: object, allow_named_tuples: bool) -> tuple[type, object] | None:
     """Return the builtin type whose value the object equals, and an object that this type's methods can read.
 
-    None: it equals no plain value.
+    Returns None if it does not equal a plain value.
     """
     kind = type(value)
     if id(kind) in _dicts:
@@ -72,7 +71,7 @@ def plain_value(value: object, allow_named_tuples: bool) -> tuple[type, object] 
 
 
 def _is_named_tuple(kind: type) -> bool:
-    """Tell whether a class is a named tuple that is equal and walked through as tuples are."""
+    """Return whether a class is a named tuple that does not override comparison or iteration."""
     bases = _mro_of(kind)
     if len(bases) < 2 or bases[-2] is not tuple:
         return False

@@ -1,8 +1,8 @@
-"""The static gate: it looks once at a program's syntax and refuses what is impure, with the reason.
+"""The static gate: it checks a program's syntax tree once and refuses impure programs, with the reason.
 
-It is about honest mistakes, not about safety or determinism: those hold without it (and are tested without it). Words
-inside strings and comments are harmless, because only syntax is looked at. What syntax cannot show (``getattr`` with a
-computed name, a name that a module lacks) ``guards`` refuses when it happens.
+It catches honest mistakes. Safety and determinism do not depend on it (and are tested without it). Words inside strings
+and comments are ignored, because only syntax is checked. ``guards`` refuses at run time what syntax cannot show:
+``getattr`` with a computed name, or a name that a module does not have.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _REFUSED = frozenset(REFUSED)
 
 
 def screen(nodes: Grouped) -> str:
-    """Return why the program is refused, or "" when it is not. Changes nothing."""
+    """Return why the program is refused, or "" if it is not. Does not change the tree."""
     return _check_imports(nodes) or _check_names(nodes)
 
 
@@ -53,7 +53,7 @@ def _is_main_test(test: ast.expr) -> bool:
 
 
 def _bound_names(nodes: Grouped) -> set[str]:
-    """Every name that the program binds: a builtin of the same name is then not what it means."""
+    """Return every name that the program binds: such a name does not mean the builtin of the same name."""
     bound = {node.id for node in nodes.get(ast.Name, ()) if type(node.ctx) is not ast.Load}
     bound.update([node.arg for node in nodes.get(ast.arg, ())])
     for kind in (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar):
@@ -64,7 +64,7 @@ def _bound_names(nodes: Grouped) -> set[str]:
 
 
 def _check_names(nodes: Grouped) -> str:
-    """Look at every name in every position: refused ones may stand nowhere, some builtins not be read."""
+    """Refuse names in ``REFUSED`` in every position, and reads of builtins and special names that are not allowed."""
     read = {node.id for node in nodes.get(ast.Name, ())}
     everywhere = syntax.names(nodes) | read | {node.attr for node in nodes.get(ast.Attribute, ())}
     for kind in (ast.FunctionDef, ast.AsyncFunctionDef):

@@ -1,8 +1,8 @@
-"""What a gated program finds in its process: builtins, modules, and no way from them into the interpreter.
+"""The builtins and modules of a gated program, without a path from them into the interpreter.
 
 A zygote of gated programs closes, once, every attribute that leads from an object to a frame, to code, to a module's
-namespace or to all classes (``close_interpreter``). So no string has to be checked when it becomes a name. A noted
-violation stands even if the program catches the exception it raises.
+namespace or to the list of all classes (``close_interpreter``). So strings that are used as attribute names need no
+check. A recorded violation counts even if the program catches the exception.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 PROGRAM_NAME = "program"
-"""What ``__name__`` is for a program: it was imported, not started, so its main block does not run."""
+"""The ``__name__`` of a program, which is imported, not started: its main block does not run."""
 ModuleType, FunctionType, ProxyType = type(sys), type(lambda: 0), type(vars(type))
-_IMMUTABLE_TYPE = 1 << 8  # the flag of a class that the interpreter made
+_IMMUTABLE_TYPE = 1 << 8  # the flag of the interpreter's own classes
 _flags = type.__dict__["__flags__"].__get__  # immune to metaclasses
-_MAX_RECURSION = 10_000  # deeper, nested C calls would run out of stack
+_MAX_RECURSION = 10_000  # beyond it nested C calls would overflow the stack
 
 
 class Forbidden(BaseException):
-    """Raised at run time where the static pass could not see; caught or not, the violation has been noted."""
+    """Raised at run time for what the static gate cannot see. The violation is recorded even if this is caught."""
 
 
 _violations: list[str] = []
 
 
 def violation() -> str:
-    """The first violation noted since ``forget_violations``, or ""."""
+    """Return the first violation since ``forget_violations``, or ""."""
     return _violations[0] if _violations else ""
 
 
 def forget_violations() -> None:
-    """Reset, before each input."""
+    """Clear the violations. Called before each input."""
     _violations.clear()
 
 
 def violate(reason: str) -> NoReturn:
-    """Note a violation and raise it."""
+    """Record a violation and raise ``Forbidden``."""
     _violations.append(reason)
     raise Forbidden(reason)
 
 
 def refuser(name: str) -> Callable[..., NoReturn]:
-    """A function that notes a violation."""
+    """Return a function that records a violation when it is called."""
 
     def refuse(*args: object, **kwargs: object) -> NoReturn:
         violate(f"use of {name}")
@@ -61,7 +61,7 @@ def refuser(name: str) -> Callable[..., NoReturn]:
 
 
 class Caller:
-    """What is left of ``sys`` for the library, which names classes after the module of their caller."""
+    """Replaces ``sys`` and frames for library code that reads the module name of its caller."""
 
     modules: dict[str, object] = {}  # noqa: RUF012 (stays empty)
     f_globals = {"__name__": PROGRAM_NAME}  # noqa: RUF012
@@ -75,7 +75,7 @@ class Caller:
 
 
 def _examples() -> list[object]:
-    """An object of each class whose attributes lead into the interpreter."""
+    """Return an object of each class that has attributes which lead into the interpreter."""
 
     def generator() -> Any:
         yield
@@ -111,14 +111,14 @@ def _all_classes() -> set[type]:
 
 
 def _change(kind: type, members: Mapping[str, object]) -> None:
-    """Replace attributes of a class of the interpreter's."""
+    """Replace attributes of one of the interpreter's own classes."""
     namespace: dict[str, object] = gc.get_referents(_namespace_of(kind))[0]
     namespace.update(members)
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
 
 
 def _seal(kinds: set[type]) -> None:
-    """Make classes of the library immutable: a program that replaces a hook of one is handed its private subclasses."""
+    """Make library classes immutable: otherwise a program could replace a hook and receive private subclasses."""
     flags_at = next(
         at for at in range(8, 512, 8) if all(_word(kind, at).value == _flags(kind) for kind in [type, int, *kinds])
     )
@@ -127,16 +127,16 @@ def _seal(kinds: set[type]) -> None:
 
 
 def _seal_functions() -> None:
-    """Have the defaults of the functions that are there unchangeable: with its code they are what a function does."""
-    there = {id(each): each for each in gc.get_objects() if type(each) is FunctionType}
+    """Make the defaults of all existing functions read-only: changed defaults would change what a function does."""
+    existing = {id(each): each for each in gc.get_objects() if type(each) is FunctionType}
 
     def sealed(found: Any) -> property:
         def read(function: object) -> object:
             held = found.__get__(function)
-            return ProxyType(dict(held)) if type(held) is dict and id(function) in there else held
+            return ProxyType(dict(held)) if type(held) is dict and id(function) in existing else held
 
         def write(function: object, *value: object) -> None:
-            if id(function) in there:
+            if id(function) in existing:
                 raise TypeError("cannot change the defaults of a function of the library")
             (found.__set__ if value else found.__delete__)(function, *value)
 
@@ -151,15 +151,15 @@ def _word(kind: type, at: int) -> ctypes.c_ulong:
 
 
 def _write_only(name: str, found: Any) -> property:
-    """An attribute that can be set, where it could be, and not be read."""
+    """Return a property that refuses reads, and passes writes on if ``found`` allows them."""
     setter = getattr(found, "__set__", None)
     return property(refuser(name), (lambda value, item: setter(value, item)) if setter else None)
 
 
 def close_interpreter() -> None:
-    """Close the attributes of ``allowed.CLOSED`` on the interpreter's own classes.
+    """Close the attributes in ``allowed.CLOSED`` on the interpreter's own classes.
 
-    What the standard library needs of them ``library`` has seen to.
+    ``library.patch_library`` must run first: it replaces the uses of these attributes in the standard library.
     """
     _seal_functions()
     mutable = {kind for kind in _all_classes() if not _flags(kind) & _IMMUTABLE_TYPE}
@@ -172,7 +172,7 @@ def close_interpreter() -> None:
     for kind in {type, BaseException, AttributeError, *map(type, _examples())}:
         _change(kind, {name: _write_only(name, vars(kind)[name]) for name in allowed.CLOSED & vars(kind).keys()})
     _change(type(len), {"__self__": property(self_of_method)})
-    # A copy: what stands behind a proxy is handed to whoever compares itself with it.
+    # A copy: comparing a mapping proxy passes the real namespace to the other object's ``__eq__``.
     _change(type, {"__dict__": property(lambda cls: type(_namespace_of(cls))(dict(_namespace_of(cls))))})
     _seal(mutable)
     sys._getframe = Caller._getframe
@@ -184,12 +184,12 @@ def close_interpreter() -> None:
 
 
 def salted(address: object) -> int:
-    """An address as it may be shown: another number in each process, wherever the object lies."""
+    """Return the number that is shown instead of an address. It differs between processes."""
     return 0x7F << 40 | hash(str(address)) & 0xFF_FFFF_FFF0
 
 
 def salt_nans(*kinds: type) -> None:
-    """Have a NaN's hash, which is an address, differ likewise."""
+    """Salt the hash of NaN, which is an address, of these classes."""
 
     def salted_hash(real: Any) -> Callable[[object], int]:
         def __hash__(value: object, /) -> int:
@@ -210,10 +210,10 @@ def _salted_text(real: Callable[[object], str]) -> Callable[[object], str]:
 
 
 def salt_addresses() -> None:
-    """Have hashes and texts that show an address differ from process to process, each object's at random.
+    """Salt hashes and texts that show an address: for each object they differ at random between processes.
 
-    Large objects, classes and builtins lie at the same distances in all processes. What has them as keys already keeps
-    them under their new hashes.
+    Unsalted, the distances between large objects, classes and builtins would be equal in all processes. Existing dicts
+    and sets that have such objects as keys are rebuilt with the new hashes.
     """
     method, wrapper, builtin = map(type, (refuser.__get__(0), refuser.__get__, len))
     reference = sys.modules["_weakref"].ref
@@ -228,7 +228,7 @@ def salt_addresses() -> None:
 
 
 def _find_slot(name: str) -> tuple[int, int]:
-    """Where a class has its C function of a special method, and the one that calls a method in Python."""
+    """Return the offset of a special method's slot in a class, and the C function that calls a Python method."""
     kinds = type("", (), {}), object, type("", (), {name: repr})
     words = [(at, *[_word(kind, at).value for kind in kinds]) for at in range(8, 512, 8)]
     return next((at, new) for at, plain, own, new in words if plain == own != new)
@@ -238,7 +238,7 @@ _SLOTS = {name: _find_slot(name) for name in ("__hash__", "__repr__")}
 
 
 def _replace(name: str, kinds: set[type], changed: Callable[[Any], object]) -> None:
-    """Replace a special method of the classes that define it, and its C function, also where that is inherited."""
+    """Replace a special method in the classes that define it, and the slot in all classes that inherit it."""
     slot, in_python = _SLOTS[name]
     defining = [kind for kind in kinds if name in vars(kind)]
     in_c = {_word(kind, slot).value for kind in defining}
@@ -253,7 +253,7 @@ def _replace(name: str, kinds: set[type], changed: Callable[[Any], object]) -> N
 
 
 def _vars(*values: object) -> object:
-    if not values:  # from a builtin that calls it, they would be those of the library or of the harness
+    if not values:  # a builtin may call this: the locals would be those of the library or the harness
         violate("use of locals")
     return vars(*values)
 
@@ -271,14 +271,14 @@ def _import(
     if level == 0 and name in _modules:
         return _modules[name if fromlist else name.split(".")[0]]
     if level == 0 and name in allowed.HELPERS and name in sys.modules:
-        return ModuleType(name)  # the interpreter's own C code takes the module itself from ``sys.modules``
+        return ModuleType(name)  # the interpreter's C code then takes the real module from ``sys.modules``
     violate(f"import of {name[:80]}")
 
 
 def make_modules(stream: object) -> None:
-    """Make, once in a zygote, what a program finds when it imports: the public names of each pure module, no more.
+    """Make, once in a zygote, the modules that a program can import: only the public names of each pure module.
 
-    ``stream``: where its prints go."""
+    ``stream`` replaces the standard streams of the program."""
     for name in allowed.PURE:
         if name not in sys.modules:
             continue
@@ -288,7 +288,7 @@ def make_modules(stream: object) -> None:
         for key in frozenset(public).intersection(members) - allowed.REFUSED_NAMES.get(name, frozenset()):
             if not isinstance(members[key], ModuleType) and (key[0] != "_" or "__all__" in members):
                 vars(made)[key] = members[key]
-        if "__all__" in members:  # what an import of everything takes
+        if "__all__" in members:  # the names of ``from module import *``
             vars(made)["__all__"] = [key for key in members["__all__"] if key in vars(made)]
         vars(made)["__getattr__"] = _module_getattr(name)
         if "." in name:
@@ -299,18 +299,18 @@ def make_modules(stream: object) -> None:
 
 
 def _module_getattr(module_name: str) -> object:
-    """A module's own ``__getattr__``: asking for a name that only the real one has is noted."""
+    """Return a module's ``__getattr__``. Reading a name that only the real module has is a violation."""
 
-    def look(name: str) -> object:
+    def get(name: str) -> object:
         if name[:2] != "__" and name in vars(sys.modules[module_name]):
             violate(f"{module_name}.{name[:80]}")
         raise AttributeError(f"module {module_name!r} has no attribute {name!r}")
 
-    return look
+    return get
 
 
 harness_frames = 0
-"""How many frames the harness has, and adds in a second run: a limit that a program sets is for its own."""
+"""Frames of the harness, extra ones of an odd run included. They are added to a recursion limit that a program sets."""
 
 
 def _set_recursion_limit(limit: int) -> None:
@@ -320,8 +320,8 @@ def _set_recursion_limit(limit: int) -> None:
 
 
 class MissingFinder:
-    """The last place where the interpreter looks for a module or a codec: what is not here by now is refused, so that
-    no program gets another value from its absence."""
+    """The last finder for modules and codecs. It refuses those that were not imported before, so that no program can
+    base its result on a missing module."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
@@ -331,11 +331,11 @@ class MissingFinder:
 PROGRAM_BUILTINS: dict[str, object] = {
     **{name: found for name, found in vars(builtins).items() if name not in ("__loader__", "__spec__")},
     **{name: refuser(name) for name in allowed.REFUSED_BUILTINS},
-    "vars": type(  # as a builtin it has no state and binds no instance
+    "vars": type(  # like a builtin it has no state and does not bind to an instance
         "builtin_function_or_method", (),
         {"__slots__": (), "__module__": "builtins", "__name__": "vars", "__call__": staticmethod(_vars),
          "__class__": property(lambda _: type(len)), "__repr__": lambda _: "<built-in function vars>"},
     )(),
     "__import__": _import,
 }  # fmt: skip
-"""The builtins that a gated program gets: one dict for all inputs, since to copy it is to touch all it holds."""
+"""The builtins of a gated program: one dict for all inputs, since a copy would touch the page of every object in it."""

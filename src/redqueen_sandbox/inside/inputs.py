@@ -1,8 +1,8 @@
 """Argument lists in the child: literals that the judge has already read, and a few harmless constructor calls.
 
-A text that the judge's reader knows arrives as ``literal`` and is a plain value for certain. Any other text is looked
-at as syntax: benchmarks write ``dict(a=1)``, ``range(100, 120)``, ``'a b'.split()`` or ``'a' + 'b'`` where a literal
-is meant. Nothing that can compute for long, amplify or name anything else is let through.
+A text that the judge's reader accepts arrives as ``literal`` and is certainly a plain value. The syntax of any other
+text is checked here: benchmarks write ``dict(a=1)``, ``range(100, 120)``, ``'a b'.split()`` or ``'a' + 'b'`` instead of
+a literal. Expressions that may compute for long, create large values or use other names are refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STRING_METHODS = tuple(
 )
 _MAX_DEPTH = 100
 _MAX_REPEATS = 100
-_INFINITY = float("inf")  # its name stands in canonical texts; the judge lets it through where it is wanted
+_INFINITY = float("inf")  # canonical texts contain its name ``inf``; the judge decides where it is allowed
 
 
 class _NotAllowed(Exception):
@@ -39,18 +39,18 @@ def _collect(*args: object, **kwargs: object) -> Arguments:
 NAMES: dict[str, object] = {
     "__builtins__": {}, "_collect": _collect, "inf": _INFINITY, "nan": float("nan"), **_CONSTRUCTORS
 }  # fmt: skip
-"""One dict for all inputs: to make one touches every class in it, and with it a page of memory."""
+"""The names in an argument list. One dict for all inputs: a new dict would touch a page of memory for each class."""
 
 
 def parse(text: str, literal: bool, backwards: bool = False) -> Arguments | None:
-    """Return the arguments, or None when the text is no argument list of plain values.
+    """Return the arguments, or None if the text is not an argument list of plain values.
 
-    ``backwards`` builds sets from their last element to their first: where two collide, the order shows.
+    ``backwards`` builds sets from their last element to their first, which changes the order of colliding elements.
     """
     source = f"_collect({text}\n)"
     try:
         if literal and not (backwards and "{" in text):
-            code = syntax.to_code(source, "<input>", "eval")  # no tree: its nodes would touch many a page of memory
+            code = syntax.to_code(source, "<input>", "eval")  # no tree: its nodes would touch many pages of memory
         else:
             tree = syntax.parse(source, "<input>", "eval")
             if not literal:
@@ -105,7 +105,7 @@ def _check(node: ast.expr, depth: int) -> None:
 
 
 def _check_operation(node: ast.BinOp) -> None:
-    """Two strings joined, or a string or a list of constants repeated a few times."""
+    """Allow two strings joined, or a string or a list of constants repeated at most ``_MAX_REPEATS`` times."""
     if isinstance(node.op, ast.Add) and _is_constant(node.left, str) and _is_constant(node.right, str):
         return
     repeats = node.right.value if _is_constant(node.right, int) else -1  # type: ignore[attr-defined]

@@ -1,5 +1,6 @@
-"""Changes to the library's own modules: where they evaluate a text of the program's, need what is closed to it, or read
-a clock. They are made once, in zygotes that run gated programs alone.
+"""Patches of the standard library: where it evaluates a program's text, uses closed attributes, or reads a clock.
+
+They are applied once, in zygotes that run only gated programs.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _mro_of = type.__dict__["__mro__"].__get__  # immune to metaclasses
 
 
 def _screened(text: str, file_name: str, mode: str = "exec") -> Any:
-    """Compile a text that a program had a hand in, after the gate has seen it as it sees the program."""
+    """Compile a text that a program may have influenced, after the gate has screened it like a program."""
     tree = syntax.parse(text, file_name, mode)
     if refusal := gate.screen(syntax.group(tree)):
         violate(refusal)
@@ -29,23 +30,23 @@ def _screened(text: str, file_name: str, mode: str = "exec") -> Any:
 
 
 def _exec_as_program(text: str, _: object, locals_: dict[str, object]) -> None:
-    """``exec`` for ``dataclasses``, which writes the names of fields into code: it runs as the program's own."""
+    """``exec`` for ``dataclasses``, which generates code with the names of fields: run it as the program's own code."""
     exec(_screened(text, "<fields>"), vars(sys.modules[PROGRAM_NAME]), locals_)
 
 
 def _kept_as_text(text: str, file_name: str, mode: str) -> str:
-    """``compile`` for ``typing``, which keeps what it compiles where a program can read it."""
+    """``compile`` for ``typing``, which stores the result where a program can read it: check the text, return it."""
     syntax.to_code(text, file_name, mode)
     return text
 
 
 def _eval_as_program(text: str, *_: object) -> object:
-    """``eval`` for ``typing``, which evaluates annotations: it looks up the program's own names."""
+    """``eval`` for ``typing``, which evaluates annotations: names are those of the program."""
     return eval(_screened(text, "<annotation>", "eval"), vars(sys.modules[PROGRAM_NAME]))
 
 
 class _Function:
-    """What ``inspect`` reads of a function. Its code is closed to all others."""
+    """The attributes of a function that ``inspect`` reads. Its ``__code__`` is closed to all other code."""
 
     _code_of = vars(type(_exec_as_program))["__code__"].__get__
 
@@ -60,21 +61,21 @@ class _Function:
 
 _PATCHES: dict[str, dict[str, object]] = {
     **{name: {"id": lambda value: salted(id(value))} for name in ("copy", "weakref")},
-    "functools": {"RLock": lambda: vars(sys.modules["contextlib"])["nullcontext"]()},  # a lock tells where threads lie
+    "functools": {"RLock": lambda: vars(sys.modules["contextlib"])["nullcontext"]()},  # its text shows an address
     "dataclasses": {"exec": _exec_as_program},
-    "inspect": {"eval": refuser("eval")},  # of defaults in what a docstring gives for a signature
+    "inspect": {"eval": refuser("eval")},  # it evaluates defaults in the signature that a docstring states
     "typing": {
         "compile": _kept_as_text, "eval": _eval_as_program, "sys": Caller,
         "getattr": lambda value, name, *default: {} if name == "__globals__" else getattr(value, name, *default),
         "overload": lambda function: vars(sys.modules["typing"])["_overload_dummy"],
     },
 }  # fmt: skip
-"""Modules that look up or evaluate what their caller chose: the builtins they do it with."""
+"""By module: the globals to replace, with which it evaluates or looks up what its caller chose."""
 
 
 class _Subclasses:
-    """Which classes count as subclasses of which abstract ones, as ``_abc`` finds it, which would ask each class for
-    its subclasses in a place that a program can call from."""
+    """Implements ``issubclass`` for abstract classes in place of ``_abc``, which reads the closed ``__subclasses__`` in
+    code that a program can call."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[int, int], tuple[bool, type, type]] = {}
@@ -85,7 +86,7 @@ class _Subclasses:
             raise TypeError("issubclass() arg 1 must be a class")
         key = id(cls), id(subclass)
         if key not in self.known:
-            self.known[key] = self.find(cls, subclass), cls, subclass  # which keeps their ids
+            self.known[key] = self.find(cls, subclass), cls, subclass  # references, so that the ids stay valid
         return self.known[key][0]
 
     def find(self, cls: Any, subclass: type) -> bool:
@@ -119,7 +120,7 @@ _CLOCKLESS = ("_STRUCT_TM_ITEMS", "altzone", "daylight", "mktime", "struct_time"
 
 
 def _clockless_function(name: str) -> object:
-    """A function of ``time`` that reads the clock where its last argument is None or left out."""
+    """Return a function of ``time`` that refuses to read the clock: its last argument must be given and not None."""
     function, num_needed = vars(time)[name], 2 if name == "strftime" else 1
 
     def convert(*given: object) -> object:
@@ -131,7 +132,7 @@ def _clockless_function(name: str) -> object:
 
 
 def patch_library() -> None:
-    """Make the changes in the library's modules that are here. ``datetime`` must be the one written in Python."""
+    """Patch the library's imported modules. ``datetime`` must be the implementation in Python."""
     _Subclasses().install()
     for name, changes in _PATCHES.items():
         if name in sys.modules:
@@ -144,7 +145,7 @@ def patch_library() -> None:
         inspect["_signature_from_function"] = lambda kind, function, **options: read(
             kind, _Function(function), **options
         )
-    if "enum" in sys.modules:  # it makes an enum of any module's names
+    if "enum" in sys.modules:  # it can read the namespace of any module
         type.__delattr__(vars(sys.modules["enum"])["EnumType"], "_convert_")
     if "datetime" in sys.modules:
         clockless = ModuleType("time")
@@ -155,6 +156,6 @@ def patch_library() -> None:
             for key in ("_time", "time"):
                 if isinstance(vars(sys.modules[name]).get(key), ModuleType):
                     vars(sys.modules[name])[key] = clockless
-    if "statistics" in sys.modules:  # it draws from the shared generator for its callers
+    if "statistics" in sys.modules:  # it uses the shared random generator
         drawless = vars(sys.modules["statistics"])["random"] = ModuleType("random")
         vars(drawless)["__getattr__"] = refuser("random")

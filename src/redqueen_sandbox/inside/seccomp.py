@@ -1,8 +1,8 @@
 """The system-call filter of a child: an allow-list whose default kills the process.
 
-Numbers for x86-64 and arm64. Classic BPF over ``struct seccomp_data`` (nr at 0, arch at 4, 64-bit arguments from 16).
-Killing the whole process, rather than returning an error, is what makes ``forbidden`` a verdict that a program cannot
-catch and hide.
+Call numbers are for x86-64 and arm64. Classic BPF reads ``struct seccomp_data`` (nr at 0, arch at 4, 64-bit arguments
+from 16). The filter kills the whole process instead of returning an error, so that a program cannot catch and hide the
+verdict ``forbidden``.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ _MADVISE_PLAIN = (4, 8, 14)  # don't need, free, huge page
 
 
 def machine() -> str:
-    """The machine name in the filter's tables (``x86_64``, ``aarch64``) or "" where the filter has no numbers."""
+    """Return this machine's name in the tables (``x86_64``, ``aarch64``), or "" if they have no numbers for it."""
     name = os.uname().machine.lower()
     name = {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
     return name if name in AUDIT_ARCH and struct.calcsize("P") == 8 else ""
 
 
 def build_filter(arch: str, fd: int, interactive: bool = False) -> bytes:
-    """Return the BPF program that lets a child compute, and write and read ``fd`` alone.
+    """Return the BPF program that lets a child compute, and read and write only ``fd``.
 
-    An ``interactive`` child has a socket there and waits for what it reads. All others have a file, which is read at
-    a position and never waits. No other call that waits is allowed, no futex either: a single thread never needs one,
-    and a deadlock with itself would cost wall-clock time and no CPU time.
+    An ``interactive`` child has a socket there and waits for data with ``read``. All others have a file and use
+    ``pread64``, which never waits. No other call that waits is allowed, not even futex: a single thread never needs it,
+    and a deadlock with itself would cost wall-clock time but no CPU time.
     """
     numbers = _SYSCALLS[arch]
     code: list[bytes] = [_op(_LD_W_ABS, 4), _op(_JEQ_K, AUDIT_ARCH[arch], 1, 0), _op(_RET_K, KILL_PROCESS)]
@@ -72,15 +72,15 @@ def build_filter(arch: str, fd: int, interactive: bool = False) -> bytes:
 
 
 def installation(program: bytes, libc: ctypes.PyDLL) -> tuple[Callable[..., int], tuple[object, ...]]:
-    """The call, and its arguments, that puts the filter on this thread for good (0: done). Needs no-new-privileges."""
+    """Return the call (0: success) and arguments that install the filter for good. Needs no-new-privileges."""
     instructions = ctypes.create_string_buffer(program, len(program))
     fprog = struct.pack("@HP", len(program) // 8, ctypes.addressof(instructions))
-    # The last argument is not read by the kernel: it keeps the instructions alive as long as the call.
+    # The kernel does not read the last argument: it keeps the instructions alive as long as the call.
     return libc.prctl, (_PR_SET_SECCOMP, _MODE_FILTER, fprog, 0, instructions)
 
 
 def allowed(arch: str) -> Mapping[str, int]:
-    """The calls the filter knows on ``arch``, by name (for tests and the report)."""
+    """Return the numbers of the calls in the filter's table for ``arch``, by name (for tests)."""
     return dict(_SYSCALLS[arch])
 
 
@@ -89,7 +89,7 @@ def _op(code: int, k: int, jump_true: int = 0, jump_false: int = 0) -> bytes:
 
 
 def _when(number: int, checks: list[bytes]) -> list[bytes]:
-    """Run ``checks`` for this call and allow it when none of them has killed; other calls go on, number loaded."""
+    """For this call run ``checks``, then allow it. For other calls skip to the next check, with the number loaded."""
     body = [*checks, _op(_RET_K, ALLOW)]
     return [_op(_JEQ_K, number, 0, len(body)), *body]
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     Grouped = dict[type, list[Any]]
 
-_MARKS = frozenset(
+_LEAF_TYPES = frozenset(
     {
         "boolop", "cmpop", "constant", "expr_context", "identifier", "int", "operator", "string", "type_ignore",
         "unaryop",
@@ -20,13 +20,13 @@ _MARKS = frozenset(
 
 
 def _fields_of_nodes() -> dict[type, tuple[str, ...]]:
-    """For each kind of node the fields that hold other nodes, as the grammar in its documentation says."""
+    """Return for each type of node the fields that hold other nodes, read from the grammar in its docstring."""
     found: dict[type, tuple[str, ...]] = {}
     for kind in vars(_ast).values():
         head = (getattr(kind, "__doc__", None) or "").split("\n")[0]
         if isinstance(kind, type) and head.startswith(f"{kind.__name__}("):
             pairs = [part.split() for part in head[len(kind.__name__) + 1 : -1].split(", ") if part]
-            found[kind] = tuple([name for what, name in pairs if what.rstrip("*?") not in _MARKS])
+            found[kind] = tuple([name for what, name in pairs if what.rstrip("*?") not in _LEAF_TYPES])
     return found
 
 
@@ -39,7 +39,7 @@ _ONE_NAME = (
 )  # fmt: skip
 _SEVERAL_NAMES = ((_ast.Global, "names"), (_ast.Nonlocal, "names"), (_ast.MatchClass, "kwd_attrs"))
 UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
-"""What parsing may raise: MemoryError for nesting the parser cannot hold, ValueError for NUL and lone surrogates."""
+"""Exceptions of the parser: MemoryError for too deep a nesting, ValueError for NUL and lone surrogates."""
 
 
 def parse(source: str, file_name: str, mode: str = "exec") -> _ast.AST:
@@ -53,7 +53,7 @@ def to_code(source: _ast.AST | str, file_name: str, mode: str = "exec") -> CodeT
 
 
 def group(tree: _ast.AST) -> Grouped:
-    """Every node of the tree but operators and contexts, by its type, in one walk."""
+    """Return the nodes of the tree by type, without operators and contexts, in one traversal."""
     grouped: Grouped = {}
     stack = [tree]
     while stack:
@@ -73,7 +73,7 @@ def group(tree: _ast.AST) -> Grouped:
 
 
 def names(grouped: Grouped) -> set[str]:
-    """Every name that stands anywhere but in a definition of a function, a variable or an attribute."""
+    """Return every name in the tree except variables, attributes and names of functions."""
     found: set[str] = set()
     for kind, field in _ONE_NAME:
         if kind in grouped:

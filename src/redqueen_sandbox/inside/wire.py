@@ -1,8 +1,8 @@
 """Frames on the socket between the judge and a zygote: fixed binary headers, numbers only.
 
-Program, inputs and reply bypass the zygote, in a file whose descriptor comes with the request: the zygote hands it to
-the child and never reads it. Plain classes here and in the zygote, no dataclasses: every page and mapping that a zygote
-has is copied by each fork, so it imports nothing it can do without.
+Program, inputs and reply bypass the zygote: they are in a file whose descriptor comes with the request. The zygote
+passes it to the child and never reads it. Here and in the zygote classes are plain, not dataclasses: each fork copies
+every page and mapping of the zygote, so it imports as little as possible.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ REQUEST_BYTES = _REQUEST.size
 REPLY_BYTES = _REPLY.size
 
 LENGTH_BYTES = 4
-"""A job and each message of a conversation begin with their length, little-endian."""
+"""A job, and each message to an interactive child, begins with its length, little-endian."""
 REPLY_FD = 3
-"""The only file descriptor of a child: its job and its reply, or its end of a conversation."""
+"""The only file descriptor of a child: the file of its job and reply, or its socket if it is interactive."""
 HELLO_ID = 0
-"""The job id of a zygote's first frame, which tells what its canaries observed."""
+"""The job id of a zygote's first frame, which holds the results of its canaries."""
 NOT_STOPPED, HIT_WALL, ASLEEP, NOT_STARTED, STARTED = 0, 1, 2, 3, 4
-"""Why a child ended: by itself, by the wall deadline, because it slept; or that none could start. ``STARTED`` is no
-end: it gives the process id of a conversation's child (instead of the wait status)."""
+"""Why the zygote stopped a child: not at all (it ended by itself), the wall deadline, or sleep. ``NOT_STARTED``: no
+process was available. ``STARTED``: an interactive child runs; its process id replaces the wait status."""
 RUN, CONVERSE, STOP = 0, 1, 2
-"""What a request wants: a child that reads its job from a file and writes its reply there; a child that talks with the
-judge over a socket; an end to that conversation."""
+"""The requests: run a child that reads its job from a file and writes its reply there; run an interactive child, which
+communicates with the judge over a socket; stop that child."""
 
 
 class RequestHeader:
-    """What the zygote needs of a job. Its file's descriptor comes along."""
+    """The part of a job that the zygote reads. The descriptor of the job's file comes with it."""
 
     __slots__ = ("cpu_ms", "job_id", "max_file_bytes", "memory_bytes", "wall_ms", "want")
 
@@ -41,12 +41,12 @@ class RequestHeader:
         self.memory_bytes, self.max_file_bytes = memory_bytes, max_file_bytes
 
     def pack(self) -> bytes:
-        """The header's ``REQUEST_BYTES`` bytes."""
+        """Return the header's ``REQUEST_BYTES`` bytes."""
         return _REQUEST.pack(self.job_id, self.cpu_ms, self.wall_ms, self.memory_bytes, self.max_file_bytes, self.want)
 
 
 class ReplyHeader:
-    """How a child ended. ``wait_status`` is the kernel's. ``payload_bytes`` follow in the first frame alone."""
+    """How a child ended. ``wait_status`` is the kernel's. Only the first frame has a payload, of ``payload_bytes``."""
 
     __slots__ = ("cpu_us", "job_id", "payload_bytes", "peak_kb", "stopped", "wait_status", "wall_us")
 
@@ -59,7 +59,7 @@ class ReplyHeader:
         self.cpu_us, self.wall_us, self.peak_kb = cpu_us, wall_us, peak_kb
 
     def pack(self) -> bytes:
-        """The header's ``REPLY_BYTES`` bytes."""
+        """Return the header's ``REPLY_BYTES`` bytes."""
         return _REPLY.pack(
             self.payload_bytes, self.job_id, self.wait_status, self.stopped, self.cpu_us, self.wall_us, self.peak_kb
         )
@@ -76,12 +76,12 @@ def unpack_reply(data: bytes | bytearray) -> ReplyHeader:
 
 
 NOTHING = RequestHeader(0, 0, 0, 0, 0), -1
-"""No request, so far."""
+"""The result of ``RequestReader.receive`` when no request has arrived."""
 
 
 class RequestReader:
-    """Receives requests, each with the descriptor that comes along (the ``_socket`` and ``select`` modules would be two
-    more libraries in every fork)."""
+    """Receives requests, each with its descriptor, by ``recvmsg`` of the C library: the modules ``_socket`` and
+    ``select`` would be two more libraries in every fork."""
 
     def __init__(self, libc: object, control: int) -> None:
         import ctypes
@@ -102,9 +102,9 @@ class RequestReader:
         libc.setsockopt(control, _SOL_SOCKET, _SO_RCVTIMEO, longest_wait, len(longest_wait))  # type: ignore[attr-defined]
 
     def receive(self, waits: bool = True) -> tuple[RequestHeader, int] | None:
-        """The next request and its descriptor, -1 where none came. None: the judge is gone or talks nonsense.
+        """Return the next request and its descriptor (-1 for none), or None if the judge died or sent an invalid one.
 
-        ``NOTHING`` when none has come after a second, or is there now where ``waits`` is False.
+        Returns ``NOTHING`` if no request arrives within a second, or, with ``waits`` False, at once.
         """
         self._memmove(self._buffer, self._message, len(self._message))
         self._memset(self._ancillary, 0, _ANCILLARY_BYTES)

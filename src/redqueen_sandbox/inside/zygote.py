@@ -1,7 +1,7 @@
-"""The zygote: a warm interpreter that has given up everything, and forks one caged child for each program.
+"""The zygote: a warm interpreter that has given up its rights, and forks one caged child for each program.
 
-Started by the judge as a fresh interpreter under one hash seed. Each request brings limits and a descriptor, which the
-child alone reads and writes; the zygote watches the time and reports how the child ended. It runs one at a time.
+The judge starts it as a fresh interpreter under one hash seed. Each request brings limits and a descriptor, which only
+the child reads and writes. The zygote enforces the time limits and reports how the child ended. It runs one at a time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 class _Sink(io.TextIOBase):
-    """Where a program's prints go."""
+    """A stream that discards a program's output."""
 
     encoding, errors = "utf-8", "strict"
 
@@ -40,7 +40,7 @@ class _Sink(io.TextIOBase):
 
 
 class _RunningChild:
-    """The running child: until when it may run, and why it was stopped if it was."""
+    """The running child: its deadline (``until_s``), and why it was stopped (a ``wire`` constant)."""
 
     __slots__ = ("interactive", "pid", "sleep_detector", "stopped", "until_s")
 
@@ -54,15 +54,15 @@ class _RunningChild:
     def stop(self, why: int) -> None:
         try:
             os.kill(self.pid, cage.SIGKILL)
-        except ProcessLookupError:  # it has just ended
+        except ProcessLookupError:  # the child has just ended
             return
         self.stopped = why
 
 
 class Zygote:
-    """What the loop knows: its control socket, the prebuilt filters, the sizes it measured before the cage closed.
+    """State of the serving loop: the control socket, the prebuilt filters, sizes measured before the cage closed.
 
-    Nothing of any job is ever here: a fork can inherit only what the one that forks holds.
+    It never holds anything of a job, because every later child would inherit it.
     """
 
     def __init__(self, control: int, leave_out: frozenset[str], judge_pid: int) -> None:
@@ -86,7 +86,7 @@ class Zygote:
         self, cpu_ms: int, memory_bytes: int, max_file_bytes: int = 0, also_leave_out: frozenset[str] = _NONE,
         interactive: bool = False,
     ) -> cage.ChildCage:  # fmt: skip
-        """The prepared cage for these limits; prepared once, since most jobs have the same."""
+        """Return the cage for these limits. Cages are cached, since most jobs have the same limits."""
         key = (cpu_ms, memory_bytes, max_file_bytes, also_leave_out, interactive)
         if key not in self.cages:
             if len(self.cages) > 64:
@@ -98,12 +98,11 @@ class Zygote:
         return self.cages[key]
 
     def fork_child(self, child_cage: cage.ChildCage, fd: int) -> int:
-        """Fork. In the parent return the process id; in the child keep nothing open but ``fd``, as ``wire.REPLY_FD``,
-        close the cage and return 0.
+        """Fork. In the parent return the process id. In the child close all descriptors but ``fd``, which becomes
+        ``wire.REPLY_FD``, close the cage and return 0.
 
-        Raises OSError when the machine has no room for another process. The C library's fork and not ``os.fork``,
-        whose housekeeping after the fork (threads, random seeds) a single-threaded zygote has no use for and would pay
-        for in copied pages.
+        Raises OSError when no process can be created. It calls the C library's fork: the housekeeping of ``os.fork``
+        (threads, random seeds) is useless to a single-threaded zygote and would cost copied pages.
         """
         pid: int = self.libc.fork()
         if pid < 0:
@@ -113,14 +112,14 @@ class Zygote:
                 os.dup2(fd, wire.REPLY_FD)
             cage.close_descriptors(self.libc, wire.REPLY_FD)
             if not child_cage.close():
-                os.kill(os.getpid(), _signal.SIGUSR1)  # no end that a program can give itself
+                os.kill(os.getpid(), _signal.SIGUSR1)  # a program cannot send this signal
                 os._exit(1)
         return pid
 
     def collect(self, pid: int, wall_ms: int, interactive: bool = False) -> wire.ReplyHeader:
-        """Wait for the child's end, or stop it: at the wall deadline, when it sleeps, when the judge says so.
+        """Wait for the child's end, or stop it: at the wall deadline, when it sleeps, or when the judge requests it.
 
-        A plain wait for the one child, looked up from by a timer: nearly all children end before it first fires.
+        The wait blocks, and a timer calls ``on_timer`` during it. Most children end before the timer first fires.
         """
         start_s = time.monotonic()
         self.running = _RunningChild(pid, start_s + wall_ms / 1000, interactive)
@@ -133,10 +132,10 @@ class Zygote:
         return wire.ReplyHeader(0, 0, status, stopped, cpu_us, wall_us, peak_kb)
 
     def on_timer(self, *_: object) -> None:
-        """The timer's handler: stop the child if it must be.
+        """Stop the child if it is asleep or past its deadline, or if the judge has requested it or died.
 
-        A child that computes has used CPU time between two looks, and one that waits for a core on a crowded machine
-        gets one within a few. Only one that sleeps has not after many, and there is nothing it may wait for.
+        A child that computes has used CPU time between two polls, and one that waits for a core on a busy machine gets
+        it within a few polls. Only a child that sleeps uses none in many, and it has nothing to wait for.
         """
         child = self.running
         if child is None:
@@ -146,21 +145,21 @@ class Zygote:
         elif not child.interactive and child.sleep_detector.poll():
             child.stop(wire.ASLEEP)
         request = self.requests.receive(waits=False) if child.interactive else wire.NOTHING
-        if request is None or os.getppid() != self.judge_pid:  # the judge is gone
+        if request is None or os.getppid() != self.judge_pid:  # the judge has died
             os.kill(child.pid, cage.SIGKILL)
             os._exit(0)
         if request[0].want == wire.STOP:
             child.stop(wire.ASLEEP)
 
     def serve(self) -> None:
-        """Answer jobs until the judge hangs up."""
+        """Answer requests until the judge closes the socket."""
         while True:
             request, fd = self.next_request()
-            if request.want == wire.STOP:  # for a child that has ended meanwhile
+            if request.want == wire.STOP:  # the child has already ended
                 continue
             try:
                 header = self.answer(request, fd)
-            except OSError:  # no process or descriptor to be had just now: the judge's own trouble
+            except OSError:  # no process or descriptor available: not the fault of the job
                 header = wire.ReplyHeader(0, 0, stopped=wire.NOT_STARTED)
             if fd >= 0:
                 os.close(fd)
@@ -187,7 +186,7 @@ class Zygote:
             view = view[os.write(self.control, view) :]
 
     def next_request(self) -> tuple[wire.RequestHeader, int]:
-        """Wait for the next request; leave quietly when the judge is gone."""
+        """Wait for the next request; exit when the judge has died."""
         while True:
             request = self.requests.receive()
             if request is None or os.getppid() != self.judge_pid:
@@ -197,12 +196,12 @@ class Zygote:
 
 
 def _import_all(names: list[str], is_gated: bool) -> None:
-    """Import everything a program may import, and what those import late: afterwards no file can be opened."""
-    # The pure hash functions of the interpreter do; OpenSSL would make every fork more expensive.
+    """Import all modules for programs, and those that they import on demand: later no file can be opened."""
+    # The interpreter's own hash functions suffice; OpenSSL would make every fork more expensive.
     sys.modules.setdefault("_hashlib", None)  # type: ignore[arg-type]
     if is_gated:
         guards.salt_addresses()
-        sys.modules["_datetime"] = None  # type: ignore[assignment]  # the one in Python asks a clock that can be taken away
+        sys.modules["_datetime"] = None  # type: ignore[assignment]  # use the one in Python: its clock is replaceable
     for name in names:
         __import__(name)
     if "datetime" in names:
@@ -231,7 +230,7 @@ def f(x):
 
 
 def _warm_up(is_gated: bool) -> None:
-    """Run what a child runs, so that the interpreter's caches are filled here and not page by page in every child."""
+    """Run a child's code here, so that the interpreter's caches are filled once and not in every child."""
     sink = os.open(os.devnull, os.O_WRONLY)
     file = os.memfd_create("warm-up")
     given = (("literal", 1), ("expression", 3))
@@ -247,26 +246,26 @@ def _warm_up(is_gated: bool) -> None:
 
 
 def _reset_signals() -> None:
-    """Undo what the caller may have set: ignored and blocked signals are inherited, and ours must kill."""
+    """Reset inherited signal settings: the caller may ignore or block signals that must kill a child."""
     for number in (_signal.SIGCHLD, _signal.SIGPROF, _signal.SIGXCPU, _signal.SIGXFSZ, _signal.SIGSYS, _signal.SIGSEGV):
         _signal.signal(number, _signal.SIG_DFL)
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
-    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # an interrupt at the terminal is the judge's to act on
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # the judge handles an interrupt at the terminal
 
 
 def main(observe: Callable[[Zygote], dict[str, bool]]) -> None:
     """Entry point of the fresh interpreter: ``argv`` holds the control socket's number and the settings.
 
-    ``observe`` tells which protections hold (``canaries.observe``, which forks with what stands here).
+    ``observe`` returns which protections hold (``canaries.observe``, which forks children of the given zygote).
     """
     control = int(sys.argv[1])
     os.set_blocking(control, True)
     modules, leave_out, seed, is_gated, judge_pid = marshal.loads(bytes.fromhex(sys.argv[2]))
     _reset_signals()
     warnings.simplefilter("ignore")
-    sys.unraisablehook = lambda _: None  # the interpreter's own would open files to quote from
+    sys.unraisablehook = lambda _: None  # the default hook would open source files to quote them
     _import_all(modules if seed % 2 == 0 else modules[::-1], is_gated)
-    gc.freeze()  # what was imported stays: no collection between two runs looks at it
+    gc.freeze()  # the collector then skips the imported modules between two runs
     _warm_up(is_gated)
     gc.collect()
     gc.disable()
@@ -278,7 +277,7 @@ def main(observe: Callable[[Zygote], dict[str, bool]]) -> None:
     sys.path.clear()
     sys.path_importer_cache.clear()
     sys.path_hooks.clear()
-    sys.meta_path[:] = [guards.MissingFinder] if is_gated else []  # what is not imported yet is not there
+    sys.meta_path[:] = [guards.MissingFinder] if is_gated else []  # other modules cannot be imported
     sys.argv = [""]
     zygote.has_namespaces = cage.enter_zygote_cage(zygote.libc, zygote.leave_out)
     gc.freeze()
