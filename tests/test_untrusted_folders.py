@@ -278,14 +278,14 @@ def test_a_hook_that_a_run_folder_names_is_not_imported_unless_it_is_trusted(
 
 
 def test_evaluating_a_run_folder_drops_its_hook_and_its_word_on_the_sandbox(honest: Path, tmp_path: Path) -> None:
-    from redqueen.commands.examinees import _own_words_only
+    from redqueen.commands.examinees import _safe_config
     from redqueen.config import parse_config
     from redqueen.run.store import load_run_config
 
     write_config(tmp_path, policy_hook="a:b", policy_rules=["("])
     config = load_run_config(tmp_path)
     evolve = config.evolve.model_copy(update={"operators": ("a:B",), "constants": {"a:B": {}}, "fitness": "a:b"})
-    data = _own_words_only(config.model_copy(update={"evolve": evolve}))
+    data = _safe_config(config.model_copy(update={"evolve": evolve}))
     assert not parse_config(data, "test").evolve.imported
     assert data["propose"]["policy_hook"] == "" and data["propose"]["policy_rules"] == []
     assert data["verify"]["allow_weak"] is False

@@ -83,9 +83,7 @@ def test_of_a_run_that_was_continued_the_product_of_its_new_end_counts_and_befor
 def test_a_run_that_goes_on_has_no_product_until_its_new_end(quick_run: Path, tmp_path: Path) -> None:
     going_on = shutil.copytree(quick_run, tmp_path / "going-on")
     shutil.rmtree(going_on / CHECKPOINTS / "step-000004")  # the newest checkpoint is of a step that chose none
-    with pytest.raises(
-        UserError, match=rf"no product after step 2, .*: play it to its end \(`redqueen resume {going_on}"
-    ):
+    with pytest.raises(UserError, match=rf"no product after step 2, .*: finish the run \(`redqueen resume {going_on}"):
         export_member(going_on, "", tmp_path / "out")
     with Journal.open(going_on / JOURNAL) as journal, journal.step(5) as writer:
         writer.add_metrics({"solve/rate": 0.5})
