@@ -1,4 +1,4 @@
-"""The figures of one run, section by section: the race, its health, the curriculum, fitness, behaviour, cost."""
+"""The figures of one run, section by section: progress, health, the curriculum, fitness, behaviour, cost."""
 
 from __future__ import annotations
 
