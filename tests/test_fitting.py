@@ -145,8 +145,7 @@ def test_a_base_that_is_nowhere_is_refused() -> None:
 def test_a_config_of_ones_own_on_the_embedded_base_is_told_of_the_papers_values() -> None:
     fitted = fit_to_base(parse_config({"evolve": {"every_steps": 5}}, "test"))
     assert (
-        fitted.config.solve.max_new_tokens == 8096
-        and "begin with a config that suits the embedded" in fitted.reasons[0]
+        fitted.config.solve.max_new_tokens == 8096 and "begin with a config for the embedded base" in fitted.reasons[0]
     )
     for name in ("smoke", "population", "maths", "logic", "mixture"):
         assert fit_to_base(load_config(Path(name))).reasons == ()

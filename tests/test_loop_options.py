@@ -82,9 +82,9 @@ def test_crossovers_alone_are_refused_where_one_member_of_a_role_survives() -> N
         evolve = {"enabled": True, "operators": ["X1", "linear_0_5", *added]}
         check_rules(config_of(**{"evolve": evolve, "population": population, **changes}))
 
-    with pytest.raises(UserError, match="of 2 members of a role one survives: add an operator"):
+    with pytest.raises(UserError, match="only one of a role's 2 members survives a generation: add an operator"):
         check(2, 4)
-    with pytest.raises(UserError, match="of 2 members"):
+    with pytest.raises(UserError, match="a role's 2 members"):
         check(4, 2)
     for num_members in (1, 3, 4):  # of one none leaves
         check(num_members, num_members)

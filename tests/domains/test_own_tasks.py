@@ -148,7 +148,7 @@ def test_files_without_a_valid_task_and_files_alone_are_refused(table: Table, tm
         seeded(table, written(tmp_path / "lie.jsonl", {**PROGRAM, "output": "[]"}), anchor_frac=0.2)
     with pytest.raises(UserError, match=r"there is no such file"):
         rows_of_source(str(tmp_path / "none.jsonl"), "propose.domains: file")
-    with pytest.raises(ValueError, match="at least one domain that teachers write"):
+    with pytest.raises(ValueError, match="at least one domain for which teachers write tasks"):
         ProposeConfig(domains=("file:mine.jsonl",))
 
 

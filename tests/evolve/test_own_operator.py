@@ -89,7 +89,7 @@ def test_a_fitness_of_the_users_own_is_asked_for_each_member_and_must_be_finite(
     members = [Individual(f"S{at}", "student", at, STANDARD.newcomer(), born_step=at) for at in range(2)]
     config = EvolveConfig(fitness="my_operators:youngest")
     assert internal_fitness(members, Evidence(), 3, config) == {"S0": 0.0, "S1": 1.0}
-    with pytest.raises(UserError, match="gives nan for S0"):
+    with pytest.raises(UserError, match="returns nan for S0"):
         internal_fitness(members, Evidence(), 3, EvolveConfig(fitness="my_operators:nothing"))
 
 

@@ -132,7 +132,7 @@ def test_every_answer_is_used_once_an_epoch() -> None:
 
     learner.update = noting  # type: ignore[assignment, method-assign]
     store = TorchStore(bank, learner)
-    fine_tune(EXAMPLES, store, learner, 1, CONFIG, Streams(0, 0), tell=told.append)
+    fine_tune(EXAMPLES, store, learner, 1, CONFIG, Streams(0, 0), on_progress=told.append)
     assert told == [f"update {i} of 6" for i in range(1, 7)]
     for epoch in (read[:5], read[5:]):
         assert sorted(epoch) == sorted(one.answer for one in EXAMPLES)

@@ -77,7 +77,7 @@ def test_a_stopped_training_continues_exactly(
 
 def test_a_checkpoint_of_other_settings_is_refused(trained: Path) -> None:
     tokenizer = build_tokenizer([])
-    with pytest.raises(UserError, match=r"basic\.pt is of other settings: choose another --out"):
+    with pytest.raises(UserError, match=r"basic\.pt has other settings: choose another --out"):
         Trainer(train.STAGES[0], tokenizer, trained / "basic.pt", None, "cpu")
 
 

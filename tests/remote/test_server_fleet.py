@@ -280,7 +280,7 @@ def test_a_server_that_is_another_one_since_the_last_call_is_checked_from_the_st
                 store.reset(slot, rng_seed=5 + slot)
             sampler(fleet).sample(REQUESTS[:2])
             lost, back = said(capsys)
-            assert "does not know" in lost and "is back" in back
+            assert "no longer knows" in lost and "is back" in back
     finally:
         server.kill()
 

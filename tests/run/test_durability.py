@@ -201,7 +201,7 @@ def test_a_journal_that_ends_before_the_newest_checkpoint_is_refused_before_anyt
 
 
 def test_a_second_process_on_a_run_directory_is_refused_by_resume(quick_run: Path) -> None:
-    with RunLock(quick_run), pytest.raises(UserError, match="is being written by this very process"):
+    with RunLock(quick_run), pytest.raises(UserError, match="is being written by this process"):
         resume(quick_run)
 
 

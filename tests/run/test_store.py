@@ -48,7 +48,7 @@ def test_the_lock_dies_with_its_process_even_when_a_forked_worker_lives_on(tmp_p
 
 def test_the_same_process_cannot_take_it_twice_but_can_take_it_again(tmp_path: Path) -> None:
     with RunLock(tmp_path):
-        with pytest.raises(UserError, match="this very process"), RunLock(tmp_path):
+        with pytest.raises(UserError, match="by this process"), RunLock(tmp_path):
             pass
         assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
     with RunLock(tmp_path):

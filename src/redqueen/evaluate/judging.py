@@ -21,6 +21,7 @@ from redqueen.records import Grade, Task
 from redqueen_sandbox import Limits, Sandbox
 from redqueen_sandbox.unit_tests import UnitTest, UnitTester
 
+bare = extract_program  # the name by which other projects import it
 MAX_PROGRAM_CHARS = 65_536
 """Longer programs are not run."""
 
