@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from redqueen.config import LearnConfig
-from redqueen.learn.rewards import Credit, assign_credit, solve_fracs
+from redqueen.learn.rewards import Baselines, Credit, add_latest_rewards, assign_credit, solve_fracs
 from redqueen.propose.proposing import Proposal
 from redqueen.records import Attempt, Candidate, Completion, Grade, Individual, Outcome, Rating, Rejection, Task
 from redqueen.solve import GradedAttempts
@@ -64,6 +64,35 @@ def test_a_task_that_can_be_guessed_pays_its_teacher_only_beyond_chance() -> Non
     assert credit.proposal_rewards == (0.0, 0.25, 0.25)  # 6 of 8 may be luck; 7 of 8 are (0.875 - 0.5) / 0.5 = 0.75
 
 
+def test_whether_a_solve_rate_is_luck_depends_on_the_attempts_of_all_students_that_were_not_lost() -> None:
+    shared, lossy = (replace(task(name), chance=0.5) for name in ("s", "l"))
+    answers = [
+        answered(shared, [RIGHT] * 4, "S1"),
+        answered(shared, [RIGHT] * 3 + [WRONG], "S2"),
+        answered(lossy, [RIGHT] * 6 + [WRONG] * 2 + [LOST] * 8),
+    ]
+    # 7 of 8 are beyond 0.791, the bound of 8 attempts, and not beyond 0.911, that of 4. 6 of 8 are beyond 0.706, the
+    # bound of 16 attempts, but 8 were lost.
+    assert credit_of({"s": shared, "l": lossy}, answers).proposal_rewards == (0.25, 0.0)
+
+
+def test_running_baselines_are_those_before_the_step_and_keep_the_kinds_that_were_not_written() -> None:
+    before = Baselines({"T1": {"code_o": (0.0, 0.25), "code_f": (-1.0, 1.0)}})
+    one, config = task("a"), LearnConfig(teacher_baseline="running")
+    answers = [answered(one, [RIGHT] * 3 + [WRONG])]  # earns 1/4
+    credit = assign_credit([proposal("a")], [one], answers, config, baselines=before)
+    assert credit.proposal_advantages == pytest.approx((0.5,))  # (1/4 - 0) / sqrt(1/4)
+    after = credit.baselines.by_teacher["T1"]
+    assert after["code_o"] == pytest.approx((0.1 * 0.25, 0.9 * 0.25 + 0.1 * 0.0625))
+    assert after["code_f"] == (-1.0, 1.0)
+
+
+def test_the_mean_rewards_of_the_last_steps_are_kept_for_those_that_are_asked_for() -> None:
+    latest = {"S1": (0.1, 0.2), "S2": (0.3,), "S3": (0.4,)}
+    found = add_latest_rewards(latest, ["S1", "S2", "S4"], {"S1": (1.0, -0.5), "S3": (1.0,)}, num_kept=2)
+    assert found == {"S1": (0.2, 0.25), "S2": (0.3,), "S4": ()}
+
+
 def test_rewards_and_advantages_of_one_teachers_proposals_are_those_worked_out_by_hand() -> None:
     easy, hard = task("easy"), task("hard")
     credit = credit_of(
@@ -112,12 +141,19 @@ def test_a_teachers_proposals_are_centred_within_their_kind() -> None:
 def test_members_are_whitened_apart_so_that_one_does_not_move_another() -> None:
     tasks = {name: task(name) for name in ("a", "b", "c", "d")}
     slots = {"a": 0, "b": 0, "c": 1, "d": 1}
+    students = {"a": "S1", "b": "S1", "c": "S2", "d": "S2"}
     answers = [
-        answered(tasks[name], [RIGHT] * k + [WRONG] * (8 - k)) for name, k in zip("abcd", (1, 7, 4, 5), strict=True)
+        answered(tasks[name], [RIGHT] * k + [WRONG] * (8 - k), students[name])
+        for name, k in zip("abcd", (1, 7, 4, 5), strict=True)
     ]
     credit = credit_of(dict(tasks), answers, **{n: proposal(n, slot=s) for n, s in slots.items()})
     # Each teacher has two proposals, so whitened they are +1 and -1 whatever their distance.
     assert credit.proposal_advantages == pytest.approx((1.0, -1.0, 1.0, -1.0))
+    # In units of 1.5, a right answer to a task of solve rate p is 1 - p above its mean, and the variance is p (1 - p):
+    # 7/64 in both tasks of S1, (1/4 + 15/64) / 2 over those of S2.
+    assert credit.attempt_advantages[0][0] == pytest.approx(7 / 8 / math.sqrt(7 / 64))
+    assert credit.attempt_advantages[2][0] == pytest.approx(1 / 2 / math.sqrt(31 / 128))
+    assert [(r.slot, len(r.completions)) for r in credit.rollouts] == [(0, 2), (1, 2), (2, 8), (2, 8), (3, 8), (3, 8)]
 
 
 def test_with_several_students_a_teacher_earns_by_the_mean_of_their_solve_rates() -> None:

@@ -3,14 +3,18 @@
 import pytest
 import torch
 from tiny_models import tiny_bank
+from transformers import AutoTokenizer
 
 from redqueen.adapters.bank import AdapterBank
+from redqueen.adapters.base_shape import embedded_folder
 from redqueen.adapters.genotype import flattened
 from redqueen.config import DistillConfig, LearnConfig
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
+from redqueen.learn.answers import VerifiedAnswer
 from redqueen.learn.batches import by_member
-from redqueen.learn.distillation import Distilled, Example, fine_tune, rate_at
+from redqueen.learn.distillation import Distilled, Example, examples_of, fine_tune, rate_at
 from redqueen.learn.torch_learner import TorchLearner, TorchStore
-from redqueen.records import Completion, Rollout, Tuning
+from redqueen.records import Completion, Rollout, Task, Tuning
 from redqueen.streams import Streams
 
 EXAMPLES = [Example((3, 4, 5 + i), (6 + i, 7, 8)) for i in range(5)]
@@ -136,6 +140,26 @@ def test_every_answer_is_used_once_an_epoch() -> None:
     assert told == [f"update {i} of 6" for i in range(1, 7)]
     for epoch in (read[:5], read[5:]):
         assert sorted(epoch) == sorted(one.answer for one in EXAMPLES)
+    assert read[:5] != read[5:]  # in another order
+
+
+def test_the_nats_of_an_epoch_are_the_mean_over_tokens_and_not_over_batches() -> None:
+    examples = [Example((3, 4), (5,)), Example((3, 4), (6, 7, 8, 9))]
+    config = DistillConfig(batch_size=1, learning_rate=1e-9, warmup_updates=0)
+    expected = torch.cat([nats(tiny_bank("llama", trained=False), 1, one) for one in examples]).mean().item()
+    assert taught(examples, config)[1].nats == pytest.approx((expected, expected), rel=1e-4)
+
+
+@pytest.mark.parametrize(("name", "ended"), [("compact", False), ("fewshot", True)])
+def test_an_answer_is_followed_by_the_end_token_unless_a_stop_string_ended_it(name: str, ended: bool) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(embedded_folder())
+    prompt_format = PromptFormat(FRAMES[name])
+    task = Task("1", "T1", "S1", "code_o", "def f(x):\n    return x\n", ("1",), ("1",))
+    text = "1" + "".join(prompt_format.stops[:1])
+    [example] = examples_of([VerifiedAnswer(task, text, 1)], prompt_format, tokenizer)
+    end = () if ended else (tokenizer.eos_token_id,)
+    assert example.answer == (*tokenizer(text, add_special_tokens=False)["input_ids"], *end)
+    assert example.prompt == tuple(prompt_format.encode(tokenizer, prompt_format.solve(task)))
 
 
 def test_where_no_update_is_finite_nothing_was_distilled() -> None:

@@ -9,9 +9,10 @@ from redqueen.learn.loss import MismatchSums
 
 
 def test_the_figures_of_each_member_are_those_computed_by_hand() -> None:
-    sums = MismatchSums(3, cap=2.0, device=torch.device("cpu"))
-    sums.add(torch.tensor([math.log(3.0), 0.0, -0.5]), torch.tensor([0, 2, 0]))
+    sums, others = (MismatchSums(3, cap=2.0, device=torch.device("cpu")) for _ in range(2))
     sums.add(torch.tensor([0.1]), torch.tensor([0]))
+    others.add(torch.tensor([math.log(3.0), 0.0, -0.5]), torch.tensor([0, 2, 0]))  # another lane's
+    sums.merge(others)
     first = sums.of(0)
     assert first.mean_abs == pytest.approx((math.log(3.0) + 0.5 + 0.1) / 3)
     assert first.max_abs == pytest.approx(math.log(3.0))

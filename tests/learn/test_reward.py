@@ -46,7 +46,15 @@ def test_a_right_answer_earns_one_a_wrong_one_costs_a_half_an_unreadable_one_cos
 
 @pytest.mark.parametrize(
     ("verdict", "reward"),
-    [("ok", -0.5), ("error", -0.5), ("timeout", -0.5), ("unparsable", -1.0), ("syntax", -1.0), ("invalid-input", -1.0)],
+    [
+        ("ok", -0.5),
+        ("error", -0.5),
+        ("timeout", -0.5),
+        ("unparsable", -1.0),
+        ("syntax", -1.0),
+        ("invalid-input", -1.0),
+        ("forbidden", -1.0),
+    ],
 )
 def test_an_answer_that_could_be_tried_is_well_formed_and_one_that_could_not_is_not(
     verdict: str, reward: float
