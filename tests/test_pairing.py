@@ -66,6 +66,13 @@ def test_pfsp_draws_in_proportion_to_the_open_outcome() -> None:
     assert frequency("pfsp") == pytest.approx(weights / weights.sum(), abs=0.03)
 
 
+def test_every_teacher_of_equals_gets_the_open_pairing_as_often() -> None:
+    teachers, students = people("teacher", [25, 25]), people("student", [25, 1000])
+    rng = np.random.default_rng(3)
+    matches = [pair(teachers, students, rng) for _ in range(400)]
+    assert sum(first.student == "S0" for first, _ in matches) / 400 == pytest.approx(0.5, abs=0.1)
+
+
 def test_uniform_does_not_look_at_the_ratings() -> None:
     assert frequency("uniform") == pytest.approx([1 / 3] * 3, abs=0.03)
 

@@ -64,6 +64,7 @@ def test_the_expected_win_is_one_half_between_equals_and_grows_with_the_lead() -
 def test_the_winner_is_who_beats_the_expectation() -> None:
     assert decide(0.6, 0.46) == "student"
     assert decide(0.3, 0.46) == "teacher"
+    assert (decide(0.5, 0.49), decide(0.48, 0.49)) == ("student", "teacher")  # however little is missing
     assert decide(0.5, 0.5) == "draw"
 
 
@@ -74,3 +75,8 @@ def test_a_teacher_without_a_valid_task_has_lost() -> None:
 def test_the_lower_confidence_bound_of_a_newcomer_is_zero() -> None:
     assert STANDARD.fitness(STANDARD.newcomer()) == pytest.approx(0.0)
     assert STANDARD.fitness(Rating(30, 2)) == 24
+
+
+def test_pooled_ratings_have_the_mean_mu_and_the_root_mean_square_sigma() -> None:
+    pooled = STANDARD.pool([Rating(20, 1), Rating(30, 7)])
+    assert (pooled.mu, pooled.sigma) == (25, pytest.approx(5))  # sqrt((1 + 49) / 2)

@@ -7,13 +7,24 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from redqueen.adapters.base_shape import embedded_folder
 from redqueen.domains.frames import END_THINK, THINK
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
-from redqueen.records import Attempt, Grade, Individual, Outcome, Rating, Task
-from redqueen.solve import GradedAttempts, SampledAttempts, grade, sample_attempts
+from redqueen.match import STANDARD
+from redqueen.records import Attempt, Grade, Individual, Match, Outcome, Rating, Task
+from redqueen.solve import (
+    Game,
+    GradedAttempts,
+    SampledAttempts,
+    draw_anchors,
+    grade,
+    rated,
+    sample_attempts,
+    score_games,
+)
 from redqueen.streams import Streams
 from redqueen_sandbox import Sandbox
 
 STUDENTS = {name: Individual(name, "student", slot, Rating(25, 8)) for name, slot in (("S1", 2), ("S2", 3))}
 FORMAT = PromptFormat(FRAMES["compact"])
+LOST, RIGHT, WRONG = Grade(False, "infra", lost=True), Grade(True, "ok"), Grade(False, "ok")
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +34,11 @@ def tokenizer() -> PreTrainedTokenizerBase:
 
 def task(name: str, teacher: str = "T1", kind: str = "code_o") -> Task:
     return Task(name, teacher, "S1", kind, "def f(x):\n    return x + 1\n", ("1",), ("2",))
+
+
+def answered(*grades: Grade, name: str = "a") -> GradedAttempts:
+    outcomes = tuple(Outcome(Attempt(name, "S1", "", "1"), g) for g in grades)
+    return GradedAttempts(task(name), STUDENTS["S1"], (1,), (), outcomes)
 
 
 def ask(sampler: Scripted, tasks: list[Task], opponents: dict[str, tuple[str, ...]]) -> list[SampledAttempts]:
@@ -53,11 +69,11 @@ def test_without_tasks_nobody_is_asked(tokenizer: PreTrainedTokenizerBase) -> No
 def test_attempts_are_graded_each_by_its_own_answer(tokenizer: PreTrainedTokenizerBase, verifier: Sandbox) -> None:
     sampler = Scripted(tokenizer, half)
     sampled = ask(sampler, [task("a"), task("b", kind="code_i")], {"T1": ("S1",)})
-    answered = grade(sampled, verifier, FORMAT, tokenizer)  # type: ignore[arg-type]
-    assert [[o.grade.correct for o in one.outcomes] for one in answered] == [[True, False, True]] * 2
-    assert [[o.attempt.answer for o in one.outcomes] for one in answered] == [["2", "-999", "2"], ["1", "-999", "1"]]
-    assert [one.solve_frac for one in answered] == [2 / 3, 2 / 3]
-    assert {(o.attempt.task_id, o.attempt.student) for one in answered for o in one.outcomes} == {
+    graded = grade(sampled, verifier, FORMAT, tokenizer)  # type: ignore[arg-type]
+    assert [[o.grade.correct for o in one.outcomes] for one in graded] == [[True, False, True]] * 2
+    assert [[o.attempt.answer for o in one.outcomes] for one in graded] == [["2", "-999", "2"], ["1", "-999", "1"]]
+    assert [one.solve_frac for one in graded] == [2 / 3, 2 / 3]
+    assert {(o.attempt.task_id, o.attempt.student) for one in graded for o in one.outcomes} == {
         ("a", "S1"),
         ("b", "S1"),
     }
@@ -82,12 +98,29 @@ def test_an_answer_that_was_cut_off_is_none_even_when_it_could_be_read(
 
 
 def test_a_lost_attempt_does_not_count_and_a_task_whose_attempts_are_all_lost_has_no_rate() -> None:
-    lost, right_, wrong_ = Grade(False, "infra", lost=True), Grade(True, "ok"), Grade(False, "ok")
+    assert answered(RIGHT, LOST, WRONG, WRONG).kept == [0, 2, 3]
+    assert answered(RIGHT, LOST, WRONG, WRONG).solve_frac == pytest.approx(1 / 3)
+    assert answered(LOST, LOST).kept == [] and answered(LOST, LOST).solve_frac is None
 
-    def answered(*grades: Grade) -> GradedAttempts:
-        outcomes = tuple(Outcome(Attempt("a", "S1", "", "1"), g) for g in grades)
-        return GradedAttempts(task("a"), STUDENTS["S1"], (1,), (), outcomes)
 
-    assert answered(right_, lost, wrong_, wrong_).kept == [0, 2, 3]
-    assert answered(right_, lost, wrong_, wrong_).solve_frac == pytest.approx(1 / 3)
-    assert answered(lost, lost).kept == [] and answered(lost, lost).solve_frac is None
+def test_the_tasks_of_a_game_weigh_the_same_however_many_attempts_were_lost() -> None:
+    attempts = [answered(RIGHT, LOST, LOST, LOST), answered(WRONG, WRONG, WRONG, WRONG, name="b")]
+    (game,) = score_games([Match("T1", "S1", 0.4)], [task("a"), task("b")], attempts)
+    assert (game.solve_frac, game.winner) == (0.5, "student")
+
+
+def test_a_past_member_has_the_rating_it_entered_with_in_every_game_of_a_step() -> None:
+    past = Individual("T1@2", "teacher", 4, Rating(30, 2))
+    games = [Game(Match(past.id, name, 0.3), 1, 1.0, "student") for name in STUDENTS]
+    _, expected = STANDARD.update(past.rating, Rating(25, 8), "student")
+    assert [one.rating for one in rated(tuple(STUDENTS.values()), (past,), games)] == [expected, expected]
+
+
+def test_anchors_are_their_share_of_each_students_tasks_drawn_for_each_student() -> None:
+    anchors = [task(f"own-{number}") for number in range(40)]
+    pairs = [(task(str(number)), student) for student in STUDENTS.values() for number in range(9)]
+    drawn = draw_anchors(pairs, anchors, 0.25, Streams(0, 1))
+    of_each = [[one.id for one, student in drawn if student.id == name] for name in STUDENTS]
+    assert [len(set(names)) for names in of_each] == [3, 3]  # of 12
+    assert of_each[0] != of_each[1]
+    assert draw_anchors(pairs, anchors[:1], 0.25, Streams(0, 1)) == [(anchors[0], one) for one in STUDENTS.values()]
