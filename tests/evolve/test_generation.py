@@ -1,15 +1,20 @@
 """One turn of evolution: who is replaced by whose child, and what the child is."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from small_adapters import adapter, distance
+from tiny_models import tiny_bank
 
 from redqueen.adapters.genotype import norm
+from redqueen.adapters.hall_of_fame import HallOfFame
 from redqueen.config import EvolveConfig
 from redqueen.errors import UserError
-from redqueen.evolve.generation import PlannedBirth, breed, plan
+from redqueen.evolve.generation import PlannedBirth, admit_fittest, breed, plan
+from redqueen.learn.torch_learner import TorchLearner, TorchStore
 from redqueen.records import Individual, Rating
 
 
@@ -127,6 +132,17 @@ def test_constants_from_the_config_reach_the_operator() -> None:
     newborn, _ = born(PlannedBirth("S0", ("S3",), "M4", 0), constants={"M4": {"mutation_std": 0.0}})
     assert newborn.birth.constants == {"mutation_std": 0.0}
     assert newborn.birth.relative_change < 1e-6
+
+
+def test_the_fittest_member_of_a_role_that_is_not_broken_is_copied_into_the_hall() -> None:
+    bank = tiny_bank("llama", num_members=7)
+    store, fitness = TorchStore(bank, TorchLearner(bank)), fitness_of(students(3))
+    members = [replace(one, slot=at) for at, one in enumerate(students(3))]
+    for broken, name, slot in (((), "S2", 2), (("S2",), "S1", 1)):
+        _, (entry,) = admit_fittest(
+            HallOfFame(2, first_slot=3), members, fitness=fitness, broken=broken, step=10, store=store
+        )
+        assert entry.member == name and torch.equal(bank.flat[entry.individual.slot], bank.flat[slot])
 
 
 def test_a_founder_is_the_base_model_again() -> None:

@@ -28,4 +28,6 @@ def test_a_child_moves_one_step_up_or_down_from_its_parent_in_what_is_enabled() 
 
 
 def test_no_factor_leaves_its_bounds() -> None:
-    assert mutated(Genes(learning_rate=10.0), ("learning_rate",), rng(1)).learning_rate <= 10.0
+    for bound, inside in ((10.0, 8.0), (0.1, 0.125)):
+        found = {mutated(Genes(bound), ("learning_rate",), rng(seed)).learning_rate for seed in range(20)}
+        assert sorted(found) == pytest.approx(sorted((bound, inside)))

@@ -55,6 +55,13 @@ def test_sampling_noise_alone_is_not_called_a_cycle() -> None:
     assert found is not None and found.residual_frac < 0.15
 
 
+def test_noise_is_taken_off_for_each_degree_of_freedom_that_the_ladder_leaves() -> None:
+    scores = np.array([[0.8, 0.2], [0.2, 0.8]])
+    found = cycling(scores, np.full((2, 2), 4.0))
+    # All variation, 4 * 0.09, is off the ladder, which fits 3 of 4 cells; noise is 0.8 * 0.2 / 4 for the one left.
+    assert found is not None and found.residual_frac == pytest.approx((0.36 - 0.04) / 0.36)
+
+
 def test_pairs_that_never_met_are_left_out() -> None:
     ladder = 0.5 + np.add.outer([0.2, 0.0, -0.2], [0.25, 0.0, -0.25])
     ladder[0, 2] = np.nan

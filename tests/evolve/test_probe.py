@@ -3,12 +3,19 @@
 import math
 
 import numpy as np
+from scripted import Scripted
+from transformers import AutoTokenizer
 
+from redqueen.adapters.base_shape import embedded_folder
 from redqueen.config import EvolveConfig
-from redqueen.evolve.probe import NUM_ATTEMPTS, ProbeResult
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
+from redqueen.evolve.probe import NUM_ATTEMPTS, Prober, ProbeResult, probe_students
 from redqueen.evolve.selection import Evidence, choose_leaving, internal_fitness, select_parents
 from redqueen.match import STANDARD, decide
+from redqueen.propose.buffer import TaskArchive
 from redqueen.records import Individual, Rating, Task
+from redqueen.streams import Streams
+from redqueen_sandbox import Sandbox
 
 NAN = float("nan")
 
@@ -35,6 +42,22 @@ def test_two_results_on_the_same_tasks_are_compared_where_both_have_a_share() ->
     assert both.means() == {"S1": 0.5, "S2": 0.25} and both.num_tokens == 12
     nobody = ProbeResult((), (), np.zeros((0, 0)))
     assert nobody.joined(second) is second and first.joined(nobody) is first
+
+
+def test_all_students_answer_the_same_tasks_with_equal_random_numbers_and_none_where_evolution_is_off(
+    verifier: Sandbox,
+) -> None:
+    tokenizer, members = AutoTokenizer.from_pretrained(embedded_folder()), [student("S1"), student("S2")]
+    sampler = Scripted(tokenizer, lambda prompt, slot, sample: "1" if slot == 1 or sample else "2")
+    prober = Prober(sampler, verifier, PromptFormat(FRAMES["compact"]), tokenizer, Streams(0, 1), 2)  # type: ignore[arg-type]
+    archive = TaskArchive(8).add(tasks(2), {"t0": 0.5, "t1": 0.5}, 1)
+    rules, rng = EvolveConfig(fitness="probe", enabled=True), np.random.default_rng(0)
+    result = probe_students(archive, members, prober, rules, rng)
+    assert result.means() == {"S1": 1.0, "S2": 0.5} and result.num_tokens == 16
+    seeds = {slot: [r.rng_seed for r in sampler.requests if r.slot == slot] for slot in (1, 2)}
+    assert seeds[1] == seeds[2] and len(set(seeds[1])) == 2
+    off = rules.model_copy(update={"enabled": False})
+    assert probe_students(archive, members, prober, off, rng).members == () and len(sampler.requests) == 4
 
 
 def test_by_the_probe_students_are_judged_by_it_and_teachers_by_their_rewards() -> None:

@@ -49,7 +49,7 @@ def test_more_parents_than_candidates_are_refused() -> None:
         select_parents("truncation", [1.0], 2, rng())
 
 
-@pytest.mark.parametrize(("members", "leave"), [(1, 0), (2, 1), (3, 1), (4, 1), (5, 1), (8, 2), (100, 25)])
+@pytest.mark.parametrize(("members", "leave"), [(1, 0), (2, 1), (3, 1), (4, 1), (5, 1), (7, 1), (8, 2), (100, 25)])
 def test_a_quarter_leaves_and_at_least_one_of_two(members: int, leave: int) -> None:
     assert num_leaving(members, 0.25) == leave
 
