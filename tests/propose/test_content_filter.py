@@ -1,6 +1,7 @@
 """The policy filter: rules and a hook of the user's, refusals with their reason, faults named before a run."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,12 +33,19 @@ def test_nothing_is_refused_by_default() -> None:
 def test_a_rule_refuses_what_it_is_found_in_wherever_it_stands() -> None:
     content_filter = load_content_filter(ProposeConfig(policy_rules=("(?i)weapon", r"\beval\b")))
     refused = refuse(
-        [candidate(inputs="'a Weapon'"), candidate("def f(x):\n    return eval\n"), candidate()], content_filter
+        [
+            candidate(inputs="'a Weapon'"),
+            candidate("def f(x):\n    return eval\n"),
+            candidate(),
+            replace(candidate(), message="Build a weapon."),
+        ],
+        content_filter,
     )
     assert [r and (r.reason, r.detail) for r in refused] == [
         ("policy", "matches the rule (?i)weapon"),
         ("policy", r"matches the rule \beval\b"),
         None,
+        ("policy", "matches the rule (?i)weapon"),
     ]
 
 

@@ -63,6 +63,15 @@ def test_another_program_that_gives_the_same_for_these_inputs_and_others_is_a_du
         assert [getattr(one, "reason", "ok") for one in result] == wanted
 
 
+def test_a_signature_makes_no_duplicate_of_a_task_with_other_inputs() -> None:
+    other = "def f(x):\n    return x + x\n"
+    judged = [
+        replace(task(name, code, given), signature="s")
+        for name, code, given in (("a", DOUBLE, "1"), ("b", other, "2"), ("c", other, "1"))
+    ]
+    assert reasons([*judged], []) == ["ok", "ok", "duplicate"]
+
+
 def test_few_or_like_outputs_tell_programs_apart_by_their_text_alone() -> None:
     assert signature(["1", "2", "3", "4", "1", "1", "1"]) == signature(["1", "2", "3"] * 5) == ""
     assert signature(["1", "2", "3", "4"] * 2) == signature(("1", "2", "3", "4") * 2) != ""

@@ -3,13 +3,7 @@
 import pytest
 
 from redqueen.domains.code.measures import behaviour_class, size_class
-from redqueen.propose.curriculum import (
-    PRIOR_TASKS,
-    TaskMemory,
-    crowding,
-    keep_only,
-    remember,
-)
+from redqueen.propose.curriculum import TaskMemory, crowding, keep_only, remember
 from redqueen.records import Task
 
 PLAIN, LOOP = "def f(x):\n    return x + 1\n", "def f(x):\n    for a in [x]:\n        pass\n    return a\n"
@@ -50,9 +44,10 @@ def test_size_explains_hardness_where_tasks_of_that_size_were_solved_less_than_o
     new = [task("s"), task("l", inputs="987654321"), task("m", inputs="987654321")]
     found = crowding(memory, new, {"s": 0.0, "l": 0.0, "m": 0.9})
     # Half of all were solved; the large ones' mean 0 counts 8 tasks beside as many that stand for the kind's mean.
-    assert found["l"].size_hardness == pytest.approx(0.5 * 8 / (8 + PRIOR_TASKS))
+    assert found["l"].size_hardness == pytest.approx(0.5 * 8 / (8 + 8))
     assert found["m"].size_hardness == pytest.approx(0.1)  # not more than was missed
     assert found["s"].size_hardness == 0.0
+    assert crowding(memory, new, {})["l"].size_hardness == 0.0  # all attempts were lost: nothing was missed
 
 
 def test_without_a_history_size_explains_nothing() -> None:
