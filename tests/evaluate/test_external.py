@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scripted import config_of
+from scripted import Scripted, config_of, wrong
 
 from redqueen.adapters.base_shape import embedded_folder
 from redqueen.adapters.protocols import Sampler
@@ -19,12 +19,13 @@ from redqueen.engine import Engine, open_engine
 from redqueen.evaluate.external import (
     Examiner,
     _cache_file,
+    gain_records,
     member_records,
     scored_students,
     student_records,
 )
-from redqueen.evaluate.fitness_suite import Score
-from redqueen.journal.schema import ALL, BASE, CHANGE, STUDENTS
+from redqueen.evaluate.fitness_suite import MODES, Score, summed_up
+from redqueen.journal.schema import ALL, BASE, CHANGE, GAIN, STUDENTS
 from redqueen.records import Individual, Rating
 
 TEACHERS_AND_STUDENTS = config_of(
@@ -74,6 +75,23 @@ def test_members_are_examined_at_the_temperature_they_play_at(engine: Engine) ->
     config = config_of(evaluate={"max_items": 3}, solve={"temperature": 0.7})
     Examiner.of(replace(engine, config=config, sampler=sampler)).base()
     assert heats == [0.7, 0.0]
+
+
+def test_a_slot_is_asked_with_the_same_random_numbers_in_every_run(engine: Engine) -> None:
+    asked = []
+    for seed in (0, 1):
+        config = config_of(run={"rng_seed": seed}, evaluate={"max_items": 3})
+        sampler = Scripted(engine.tokenizer, wrong)
+        Examiner.of(replace(engine, config=config, sampler=lambda *_, own=sampler: own)).members(STUDENTS_OF_RUN)
+        asked.append(sampler.requests)
+    assert asked[0] == asked[1] != []
+
+
+def test_which_students_are_scored_where_they_are_many_differs_from_step_to_step() -> None:
+    many = [Individual(f"S{at}", "student", at, Rating(25, 8)) for at in range(8)]
+    drawn = [[one.slot for one in scored_students(TEACHERS_AND_STUDENTS, many, step)] for step in range(40)]
+    assert all(len(slots) == 2 and slots == sorted(slots) for slots in drawn)
+    assert {slot for slots in drawn for slot in slots} == set(range(8))
 
 
 def test_a_few_items_are_of_the_strata_in_proportion(engine: Engine) -> None:
@@ -161,6 +179,32 @@ def test_a_change_is_worked_out_item_by_item(scores: tuple[Examiner, list[Score]
     # An item that was lost on one side is no pair: (1 + 0 - 0.5 + 1 + 0) / 5.
     assert change.mean_frac == pytest.approx(0.3)
     assert np.isfinite([change.low_frac, change.high_frac]).all()
+
+
+def test_the_gain_is_over_the_control_that_is_best_in_the_same_mode(engine: Engine) -> None:
+    items = Examiner.of(engine).items
+
+    def made(sampled: float, greedy: float) -> list[Score]:
+        return [
+            summed_up((0,), mode, items, np.full((3, len(items)), mean), 0, 0)
+            for mode, mean in zip(MODES, (sampled, greedy), strict=True)
+        ]
+
+    records = gain_records(made(1.0, 0.5), [*made(0.0, 0.25), *made(0.75, 0.0)], items)
+    assert [(r.individual, r.mode, r.mean_frac) for r in records] == [(GAIN, "sampled", 0.25), (GAIN, "greedy", 0.25)]
+
+
+def test_scores_of_the_base_under_other_settings_or_of_another_version_are_not_read(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("REDQUEEN_CACHE", str(tmp_path))
+    examiner = Examiner.of(engine)
+    warmer = engine.config.model_copy(update={"solve": engine.config.solve.model_copy(update={"temperature": 0.5})})
+    told = examiner.of_control
+    assert told is not None
+    files = [_cache_file(one) for one in (examiner, told, replace(examiner, engine=replace(engine, config=warmer)))]
+    monkeypatch.setattr("redqueen.evaluate.external.__version__", "another")
+    assert None not in files and len({*files, _cache_file(examiner)}) == 4
 
 
 def test_scores_of_the_base_are_read_from_the_cache_unless_the_file_is_damaged(

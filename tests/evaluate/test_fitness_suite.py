@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import isnan
+from math import isnan, nan
 
+import numpy as np
 import pytest
 from transformers import PreTrainedTokenizerFast
 
@@ -14,7 +15,7 @@ from redqueen.domains.code.suite import Function, build_items
 from redqueen.domains.frames import END_THINK, EOS, THINK
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import DOMAINS
-from redqueen.evaluate.fitness_suite import Score, difference, pool, score
+from redqueen.evaluate.fitness_suite import Score, difference, pool, score, summed_up
 from redqueen.records import Completion, Grade, Request, Task
 from redqueen_sandbox import Sandbox
 from redqueen_sandbox.programs import Rules
@@ -36,6 +37,10 @@ FUNCTIONS = [
     function("other/1", 1, "def f(x):\n    return x - 7", "x - 7"),
 ]
 ITEMS = build_items(FUNCTIONS)
+PLACES = ((1, 1), (1, 2), (2, 1), (2, 2))
+OF_TWO_STRATA = build_items(
+    [function(f"mini/{level}{part}", level, f"def f(x):\n    return x + {level}{part}", "x") for level, part in PLACES]
+)
 
 
 def right_answer(task: Task) -> str:
@@ -229,6 +234,24 @@ def test_pooling_averages_members_item_by_item(tokenizer: PreTrainedTokenizerFas
     assert pooled.overall.mean == pytest.approx(4 / 9)
     with pytest.raises(ValueError, match="one mode"):
         pool(scores, ITEMS, rng_seed=1)
+
+
+def scored(*means: float) -> Score:
+    """One figure for each function of two strata, the same for its three items."""
+    columns = np.array([[mean for mean in means for _ in range(3)], [0.0] * 12, [1.0] * 12])
+    return summed_up((0,), "greedy", OF_TWO_STRATA, columns, 0, rng_seed=1)
+
+
+def test_an_item_lost_for_one_member_has_the_mean_of_the_others() -> None:
+    pooled = pool([scored(1.0, nan, nan, 0.0), scored(0.0, 0.25, nan, 0.0)], OF_TWO_STRATA, rng_seed=1)
+    assert pooled.item_means[::3] == pytest.approx((0.5, 0.25, nan, 0.0), nan_ok=True)
+    assert pooled.overall.mean == pytest.approx(0.25)
+
+
+def test_intervals_do_not_count_the_spread_between_the_strata_of_a_suite() -> None:
+    one, other = scored(1.0, 1.0, 0.5, 0.5), scored(0.0, 0.0, 0.5, 0.5)
+    assert one.overall.interval == (0.75, 0.75)
+    assert difference(one, other, OF_TWO_STRATA, rng_seed=1) == (0.5, 0.5)
 
 
 def test_a_difference_is_paired(tokenizer: PreTrainedTokenizerFast, verifier: Sandbox) -> None:
