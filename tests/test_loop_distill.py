@@ -10,7 +10,7 @@ from redqueen.config import Config
 from redqueen.engine import Engine
 from redqueen.loop import StepReport, run_step
 from redqueen.propose.buffer import task_key
-from redqueen.run.product import probe_tasks
+from redqueen.run.product import num_probe_tasks, probe_tasks
 from redqueen.state import State
 from redqueen.timing import Clock
 
@@ -92,6 +92,7 @@ def test_the_product_is_chosen_by_tasks_that_no_candidate_was_distilled_from(tab
     used = {key for key, answer in state.answers.by_task.items() if answer.step <= 2}
     assert asked and not used & {task_key(task) for task in asked}
     assert {task.id.split("-")[0] for task in asked} == {"3"}
+    assert (num_probe_tasks(config, 43), num_probe_tasks(config_of(), 43)) == (10, 43)  # a quarter where it distils
 
 
 def test_students_that_begin_with_unlike_founders_are_not_one_adapter() -> None:

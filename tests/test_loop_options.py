@@ -189,6 +189,12 @@ def test_a_class_that_all_write_costs_its_teachers(table: Table) -> None:
     assert report.credit.proposal_rewards == pytest.approx((0.3,) * 4)
 
 
+def test_running_baselines_are_carried_to_the_next_step(table: Table) -> None:
+    state, (report,), _ = table.play(config_of(learn={"teacher_baseline": "running"}), Teacher(), half)
+    assert state.baselines == report.credit.baselines
+    assert state.baselines.by_teacher["T1"] == {"code_o": (0.5, 0.25), "code_i": (0.5, 0.25)}
+
+
 def test_without_counter_pressures_their_measures_are_there_and_cost_nothing(table: Table) -> None:
     state, (report,), _ = table.play(config_of(), Teacher(), half)
     assert report.credit.proposal_rewards == (0.5,) * 6

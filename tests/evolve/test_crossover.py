@@ -102,7 +102,11 @@ def test_x3_draws_every_cut_from_one_to_the_rank_less_one() -> None:
 
 def test_x4_goes_past_the_better_parent_and_away_from_the_worse() -> None:
     better, worse = diagonal([4.0], 0), diagonal([2.0], 0)
-    for parents, fitness in (([better, worse], (1.0, 0.0)), ([worse, better], (0.0, 1.0))):
+    for parents, fitness in (
+        ([better, worse], (1.0, 0.0)),
+        ([worse, better], (0.0, 1.0)),
+        ([better, worse], (1.0, 1.0)),  # of equals the first counts as the better
+    ):
         made = crossed("X4", parents, fitness=fitness, eta_low=1.5, eta_high=1.5)
         # 2 + 1.5 (4 - 2) = 5
         assert float(dense(made.genotype, "m")[0, 0]) == pytest.approx(5.0)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from redqueen.adapters.genotype import Genotype
-from redqueen.evolve.spectrum import mean_of
+from redqueen.evolve.spectrum import cut_dense, mean_of
 
 SHAPES = {"layers.0.q": (7, 6), "layers.1.q": (7, 6), "layers.0.up": (9, 5)}
 
@@ -34,6 +34,14 @@ def test_the_mean_is_that_of_the_dense_matrices_cut_to_the_rank(num: int) -> Non
     for name in SHAPES:
         expected = best_of_rank(sum(dense(m)[name] for m in members) / num, 3)
         assert torch.allclose(mean[name].double(), expected, atol=1e-4)
+
+
+def test_a_dense_matrix_is_cut_nearly_as_well_as_can_be_however_slowly_its_spectrum_falls() -> None:
+    rng = torch.Generator().manual_seed(0)
+    whole = torch.randn(80, 60, generator=rng)
+    a, b = cut_dense(whole, 4, rng)
+    least = (whole - best_of_rank(whole, 4)).norm()
+    assert a.shape == (4, 60) and float((whole - b @ a).norm() / least) < 1.01
 
 
 def test_where_the_mean_has_no_more_than_the_rank_it_is_exact() -> None:

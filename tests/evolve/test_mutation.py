@@ -8,7 +8,7 @@ from small_adapters import SHAPES, adapter, dense
 
 from redqueen.adapters.genotype import Genotype, layer_norms
 from redqueen.evolve.operators import apply, find, tuned
-from redqueen.evolve.spectrum import balanced, spectrum
+from redqueen.evolve.spectrum import balanced, revived, spectrum
 
 NAME = "model.layers.0.mlp.up_proj"
 
@@ -62,6 +62,16 @@ def test_m3_removes_exactly_the_stated_number_of_components() -> None:
     # What is left are components of the parent, untouched.
     for value in left[:7]:
         assert float((singular_values(parent) - value).abs().min()) < 1e-5 * float(value)
+
+
+def test_m3_masks_each_module_on_its_own_and_revives_rows_as_a_new_adapter_draws_them() -> None:
+    def masked(seed: int, name: str) -> list[bool]:
+        return (child_of("M3", adapter(3), seed, mask_frac=0.25).factors[name][1] == 0).all(dim=0).tolist()
+
+    alike = "model.layers.0.self_attn.q_proj", "model.layers.1.self_attn.q_proj"  # of one shape
+    assert any(masked(seed, alike[0]) != masked(seed, alike[1]) for seed in range(8))
+    rows, _ = revived(torch.zeros(1, 2, 100), torch.zeros(1, 5, 2), torch.Generator().manual_seed(0))
+    assert 0.09 < float(rows.abs().max()) <= 0.1  # 1 / sqrt(100)
 
 
 def test_m3_keeps_the_row_of_a_so_that_the_component_can_learn_again() -> None:
