@@ -92,6 +92,8 @@ def test_the_product_is_chosen_by_tasks_that_no_candidate_was_distilled_from(tab
     used = {key for key, answer in state.answers.by_task.items() if answer.step <= 2}
     assert asked and not used & {task_key(task) for task in asked}
     assert {task.id.split("-")[0] for task in asked} == {"3"}
+    before = {key: replace(answer, step=2) for key, answer in state.answers.by_task.items()}
+    assert probe_tasks(config, replace(state, answers=replace(state.answers, by_task=before))) == []
     assert (num_probe_tasks(config, 43), num_probe_tasks(config_of(), 43)) == (10, 43)  # a quarter where it distils
 
 
