@@ -175,9 +175,8 @@ def choose_leaving(fitness: Sequence[float], replaced_frac: float = 0.25, broken
     quota = num_leaving(len(fitness), replaced_frac)
     leaving = sorted(broken)
     sound = [i for i in fittest_first(fitness) if i not in leaving]
-    candidates = sound[1:]
-    num_more = min(max(0, quota - len(leaving)), len(candidates))
-    return leaving + candidates[len(candidates) - num_more :][::-1]
+    num_more = max(0, quota - len(leaving))  # less than len(sound), since the quota is less than all
+    return leaving + sound[len(sound) - num_more :][::-1]
 
 
 GENE_FACTOR = 1.25
