@@ -48,6 +48,7 @@ def test_by_the_probe_the_student_that_solves_less_of_it_leaves_whatever_it_solv
     state, reports = played(state, engine, 2)
     assert [b.replaced for b in reports[1].births if b.child.startswith("S")] == ["S1"]
     assert reports[1].metrics["evolve/probe_rate"] == 0.5 and reports[1].metrics["evolve/probe_tokens"] > 0
+    assert sum(one.solved_frac == 0.5 for one in state.archive.entries) == 6  # of one student in play, of both now
     assert state.probes == {"S2": 1.0} and "evolve/probe_rate" not in reports[0].metrics
     assert state_from_plain(state_to_plain(state)) == state
 

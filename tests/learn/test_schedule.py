@@ -37,6 +37,14 @@ def test_a_decay_that_ends_before_it_begins_is_refused() -> None:
         parse_config({"learn": {"decay_from_step": 20, "decay_to_step": 20}}, "test")
 
 
+def test_a_member_is_stepped_with_the_rate_of_the_step_times_its_gene() -> None:
+    learn = {"learning_rate": 0.1, "decay": "linear", "decay_from_step": 20}
+    config = parse_config({"run": {"num_steps": 120}, "learn": learn}, "test")
+    members = [Individual(str(at), "student", at, Rating(25, 8), genes=Genes(at + 1.0)) for at in range(2)]
+    found = tunings(members, 70, config)
+    assert [found[at].learning_rate for at in range(2)] == pytest.approx([0.1 * 0.525, 0.2 * 0.525])
+
+
 def test_teachers_are_learned_from_at_the_temperature_of_proposals() -> None:
     config = parse_config({"propose": {"temperature": 0.6}, "solve": {"temperature": 0.8}}, "test")
     roles = (("teacher", 1.0), ("teacher", 2.0), ("student", 2.0))

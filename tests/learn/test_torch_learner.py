@@ -16,9 +16,9 @@ from redqueen.adapters.routing import ROW_TOKENS
 from redqueen.adapters.torch_sampler import TorchSampler
 from redqueen.config import LearnConfig
 from redqueen.errors import UserError
-from redqueen.learn.batches import batches_of, by_member, split_evenly
-from redqueen.learn.torch_learner import TorchLearner
-from redqueen.records import Completion, Request, Rollout, Tuning
+from redqueen.learn.batches import batches_of, by_member, mini_batches, pieces_of, split_evenly
+from redqueen.learn.torch_learner import TorchLearner, _merged
+from redqueen.records import Completion, Request, Rollout, Tuning, UpdateStats
 
 
 def tokens(seed: int, length: int) -> tuple[int, ...]:
@@ -87,10 +87,66 @@ FEWSHOT = [
 @pytest.mark.parametrize("options", [{}, {"micro_batch_tokens": 90}, {"micro_batch_tokens": 1}])
 def test_examples_that_prompts_share_are_run_once_and_change_no_gradient(options: dict) -> None:
     bank = tiny_bank()
-    got = gradients(bank, FEWSHOT, **options)
-    for row, slot in zip(got, (0, 2), strict=True):
-        expected = reference_gradient(bank, slot, FEWSHOT)
-        assert (row - expected).norm() / expected.norm() < 1e-5
+    alike = [replace(r, prompt=EXAMPLES + r.prompt) for r in ROLLOUTS]  # two members with the same examples
+    for rollouts in (FEWSHOT, alike):
+        got = gradients(bank, rollouts, **options)
+        for row, slot in zip(got, (0, 2), strict=True):
+            expected = reference_gradient(bank, slot, rollouts)
+            assert (row - expected).norm() / expected.norm() < 1e-5
+
+
+def test_each_members_rollouts_are_dealt_to_mini_batches_in_turn() -> None:
+    assert mini_batches(ROLLOUTS, {0: 2, 2: 2}) == [ROLLOUTS[:2], ROLLOUTS[2:]]
+    assert mini_batches(ROLLOUTS, {0: 1, 2: 2}) == [[*ROLLOUTS[:2], ROLLOUTS[3]], [ROLLOUTS[2]]]
+
+
+def test_a_piece_holds_no_more_tokens_than_asked_for_and_an_advantage_that_is_no_number_is_run() -> None:
+    (member,) = by_member([Rollout(0, (1, 2, 3, 4, 5), (completion(1, 4),) * 5, (1.0,) * 4 + (math.nan,))])
+    assert member.num_run == 20
+    assert [(len(piece.branches), piece.num_tokens) for piece in pieces_of(member, 14)] == [(2, 13), (2, 13), (1, 9)]
+
+
+def test_the_figures_of_mini_batches_are_merged_by_tokens() -> None:
+    parts = [UpdateStats(0, 1.0, 2.0, 0.5, 10, True, 0.1), UpdateStats(0, 4.0, 4.0, 0.0, 30, False, 0.3, False)]
+    merged = _merged(parts)
+    assert (merged.loss, merged.grad_norm, merged.clip_frac, merged.num_tokens) == (3.25, 3.0, 0.125, 40)
+    assert (merged.ok, merged.kl, merged.stepped) == (False, pytest.approx(0.25), True)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e3])
+def test_the_first_moments_are_those_of_the_gradient_cut_to_norm_one(size: float) -> None:
+    bank, learner = tiny_bank(), TorchLearner(tiny_bank(), LearnConfig())
+    own = [replace(r, advantages=tuple(size * a for a in r.advantages)) for r in ROLLOUTS if r.slot == 0]
+    gradient = gradients(bank, own)[0]
+    assert (float(gradient.norm()) > 1.0) is (size > 1.0)
+    gradient = gradient / max(1.0, float(gradient.norm()))
+    learner.update(own)
+    moments = learner.state_dict()
+    torch.testing.assert_close(moments["0.exp_avg"], 0.1 * gradient, rtol=1e-3, atol=1e-8)  # betas 0.9 and 0.99
+    torch.testing.assert_close(moments["0.exp_avg_sq"], 0.01 * gradient**2, rtol=1e-3, atol=1e-12)
+
+
+def test_the_divergence_is_a_mean_over_tokens_that_were_run_and_the_clip_over_all() -> None:
+    unlikely = replace(completion(1, 4), logprobs=(-30.0,) * 4)  # the ratio is above 1.2 in every token
+    found = []
+    for completions, advantages in (((unlikely,), (1.0,)), ((unlikely, completion(2, 4)), (1.0, 0.0))):
+        learner = TorchLearner(tiny_bank(), LearnConfig(updates_per_step=2, kl_weight=0.1))
+        found += learner.update([Rollout(0, (1, 2), completions, advantages)])
+    assert [stats.clip_frac for stats in found] == [1.0, 0.5]
+    assert found[0].kl == pytest.approx(found[1].kl) != 0.0
+
+
+def test_a_founder_does_not_diverge_from_the_base_at_any_temperature_and_zero_counts_as_one() -> None:
+    learner = TorchLearner(tiny_bank(trained=False), LearnConfig(kl_weight=0.1), temperature=2.0)
+    assert [stats.kl for stats in learner.update(ROLLOUTS)] == pytest.approx([0.0, 0.0], abs=1e-6)
+    assert torch.equal(gradients(tiny_bank(), ROLLOUTS, temperature=0.0), gradients(tiny_bank(), ROLLOUTS))
+
+
+def test_lanes_add_up_the_figures_of_their_parts() -> None:
+    whole, parted = (
+        TorchLearner(tiny_bank(), LearnConfig(), num_lanes=num).gradients(by_member(ROLLOUTS))[1] for num in (1, 3)
+    )
+    torch.testing.assert_close(parted, whole)
 
 
 def test_a_micro_batch_has_what_prompts_share_once_a_member() -> None:
