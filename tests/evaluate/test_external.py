@@ -24,7 +24,7 @@ from redqueen.evaluate.external import (
     scored_students,
     student_records,
 )
-from redqueen.evaluate.fitness_suite import MODES, Score, summed_up
+from redqueen.evaluate.fitness_suite import MODES, Score, build_score
 from redqueen.journal.schema import ALL, BASE, CHANGE, GAIN, STUDENTS
 from redqueen.records import Individual, Rating
 
@@ -186,7 +186,7 @@ def test_the_gain_is_over_the_control_that_is_best_in_the_same_mode(engine: Engi
 
     def made(sampled: float, greedy: float) -> list[Score]:
         return [
-            summed_up((0,), mode, items, np.full((3, len(items)), mean), 0, 0)
+            build_score((0,), mode, items, np.full((3, len(items)), mean), 0, 0)
             for mode, mean in zip(MODES, (sampled, greedy), strict=True)
         ]
 

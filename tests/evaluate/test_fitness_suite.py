@@ -15,7 +15,7 @@ from redqueen.domains.code.suite import Function, build_items
 from redqueen.domains.frames import END_THINK, EOS, THINK
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import DOMAINS
-from redqueen.evaluate.fitness_suite import Score, difference, pool, score, summed_up
+from redqueen.evaluate.fitness_suite import Score, build_score, difference, pool, score
 from redqueen.records import Completion, Grade, Request, Task
 from redqueen_sandbox import Sandbox
 from redqueen_sandbox.programs import Rules
@@ -239,7 +239,7 @@ def test_pooling_averages_members_item_by_item(tokenizer: PreTrainedTokenizerFas
 def scored(*means: float) -> Score:
     """One figure for each function of two strata, the same for its three items."""
     columns = np.array([[mean for mean in means for _ in range(3)], [0.0] * 12, [1.0] * 12])
-    return summed_up((0,), "greedy", OF_TWO_STRATA, columns, 0, rng_seed=1)
+    return build_score((0,), "greedy", OF_TWO_STRATA, columns, 0, rng_seed=1)
 
 
 def test_an_item_lost_for_one_member_has_the_mean_of_the_others() -> None:
