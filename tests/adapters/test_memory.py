@@ -221,6 +221,11 @@ def test_a_configured_run_says_what_it_needs_part_by_part() -> None:
         "free on this machine",
     ]
     assert all(line.endswith("B") for line in lines)
+    assert [line.split(":")[0] for line in plan_memory(Config(), QWEN_7B, parts=False)] == [
+        "peak",
+        "held where memory is not scarce",
+        "free on this machine",
+    ]
     on_cuda = Config.model_validate({"run": {"device": "cuda"}})
     assert torch.cuda.is_available() or plan_memory(on_cuda, QWEN_7B)[-1].startswith("free: unknown")
 

@@ -196,9 +196,9 @@ class MemoryPlan:
         frees, in blocks that learning can seldom use."""
         return self.resident_bytes + self.gradients_bytes + self.activations_bytes + self.cache_bytes
 
-    def lines(self) -> list[str]:
-        """Return one line for each part, one for the peak, and on a CPU one for what is held."""
-        named = {f.name.removesuffix("_bytes"): getattr(self, f.name) for f in fields(self)}
+    def lines(self, parts: bool = True) -> list[str]:
+        """Return one line for each of the ``parts``, one for the peak, and on a CPU one for what is held."""
+        named = {f.name.removesuffix("_bytes"): getattr(self, f.name) for f in fields(self)} if parts else {}
         lines = [*(f"{name}: {size(part)}" for name, part in named.items()), f"peak: {size(self.peak_bytes)}"]
         if self.libraries_bytes:
             lines.append(f"held where memory is not scarce: up to {size(self.held_bytes)}")
@@ -309,16 +309,17 @@ def _num_learning(config: Config) -> int:
     return population.num_teachers + min(population.num_teachers, population.num_students)
 
 
-def plan_memory(config: Config, shape: dict[str, Any]) -> list[str]:
-    """Return the lines of the plan for a configured run on a base of ``shape``, and of the free memory."""
+def plan_memory(config: Config, shape: dict[str, Any], parts: bool = True) -> list[str]:
+    """Return the lines of the plan for a configured run on a base of ``shape``, with its ``parts`` or without, and of
+    the free memory."""
     work = work_of(config, shape)
     where = "GPU" if work.on_cuda else "machine"
     if work.on_cuda and not torch.cuda.is_available():
         free = "free: unknown, this machine shows no CUDA device"
     else:
         free = f"free on this {where}: {size(available_bytes(torch.device('cuda' if work.on_cuda else 'cpu')))}"
-    precision = "bf16" if work.bf16 else "fp32"
-    return [f"matrix products in {precision}", *plan(shape, work).lines(), free]
+    precision = [f"matrix products in {'bf16' if work.bf16 else 'fp32'}"] if parts else []
+    return [*precision, *plan(shape, work).lines(parts), free]
 
 
 def refuse_what_cannot_fit(config: Config, device: torch.device) -> None:

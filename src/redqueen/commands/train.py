@@ -52,9 +52,8 @@ def train(
     from redqueen.run.dry_run import memory_lines
     from redqueen.run.lifecycle import start
 
-    planned = [] if resolved.model.base == EMBEDDED else memory_lines(resolved)
-    memory = [line.removeprefix("# ") for line in planned if any(word in line for word in ("peak", "held", "free"))]
-    for line in (*fitted.reasons, *memory):
+    memory = [] if resolved.model.base == EMBEDDED else memory_lines(resolved, parts=False)
+    for line in (*fitted.reasons, *(line.removeprefix("# ") for line in memory)):
         print(line, file=sys.stderr)
     run_and_report(folder, lambda: start(resolved, folder, load))
 

@@ -89,11 +89,11 @@ def _servers(config: Config) -> list[str]:
     ]
 
 
-def memory_lines(config: Config) -> list[str]:
+def memory_lines(config: Config, parts: bool = True) -> list[str]:
     """Return lines on the memory that is needed and free, if the base's shape can be read without a download."""
     shape = base_shape(config.model.base)
     if shape is None:
         return [f"# memory: unknown until {config.model.base} is fetched, when the run starts"]
     from redqueen.adapters.memory import plan_memory  # imports torch
 
-    return [f"# memory, {line}" for line in plan_memory(config, shape)]
+    return [f"# memory, {line}" for line in plan_memory(config, shape, parts)]
