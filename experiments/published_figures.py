@@ -7,10 +7,10 @@ Prints one line per figure: name, value and interval in percentage points, and t
 
 Sources, in ``experiments/tables/``:
 
-- ``rounds.csv``, ``long_rounds.csv``, ``balanced.csv``: scores of every run of the plans ``rounds.toml`` and
-  ``lasting-rounds.toml``, and of P2, as shares, with the bootstrap interval over items from the run's journal. Between
-  arms, the interval is Welch's t over seeds with degrees of freedom rounded down, and p is from the exact permutation
-  test (``redqueen.statistics``).
+- ``rounds.csv``, ``members.csv``, ``long_rounds.csv``, ``balanced.csv``: scores of every run of the plans
+  ``rounds.toml``, ``members.toml`` and ``lasting-rounds.toml``, and of P2, as shares, with the bootstrap interval over
+  items from the run's journal. Between arms, the interval is Welch's t over seeds with degrees of freedom rounded down,
+  and p is from the exact permutation test (``redqueen.statistics``).
 - ``genes.csv``: attempts, right attempts and solved tasks of each run of ``genes.toml``, counted in its journal.
 - ``base_temperatures.csv``: the untrained embedded base, sampled at four temperatures, in points.
 - ``smollm2_claims.csv``: twelve runs on SmolLM2, judged by ``paper_claims/claims.py``, in the measure's own unit.
@@ -75,6 +75,7 @@ def figures() -> list[Figure]:
     """Return every published figure."""
     return [
         *_arms(),
+        *_members(),
         *_balanced(),
         *_genes(),
         *_long(),
@@ -111,6 +112,15 @@ def _arms() -> Iterator[Figure]:
         found = difference(product_means(arm, range(len(second))), second)
         name = f"16 steps: {arm} less {other}, mean of greedy and sampled"
         yield Figure(name, found.estimate, *found.interval, pages, digits, found.p)
+
+
+def _members() -> Iterator[Figure]:
+    """Yield P4b: the population less rejection sampling in ``members.toml``, at equal seeds."""
+    table, other = "members.csv", "rejection sampling"
+    second = product_means(other, table=table)
+    found = difference(product_means("4T+4S", range(len(second)), table), second)
+    name = f"36 steps: 4T+4S less {other}, mean of greedy and sampled"
+    yield Figure(name, found.estimate, *found.interval, (FAQ,), p=found.p)
 
 
 def _balanced() -> Iterator[Figure]:
