@@ -75,8 +75,6 @@ def figures() -> list[Figure]:
     """Return every published figure."""
     return [
         *_arms(),
-        *_members(),
-        *_balanced(),
         *_genes(),
         *_long(),
         *_temperatures(),
@@ -96,8 +94,16 @@ def product_means(arm: str, seeds: Sequence[int] | None = None, table: str = "ro
     return [sum(own) / len(own) for seed, own in sorted(scores.items()) if seeds is None or seed in seeds]
 
 
+def _between(plan: str, arm: str, other: str, table: str, pages: tuple[str, ...] = (), digits: int = 1) -> Figure:
+    """Return the difference between two arms of a plan, over the seeds of ``other``, which has the fewer."""
+    second = product_means(other, table=table)
+    found = difference(product_means(arm, range(len(second)), table), second)
+    name = f"{plan}: {arm} less {other}, mean of greedy and sampled"
+    return Figure(name, found.estimate, *found.interval, pages, digits, found.p)
+
+
 def _arms() -> Iterator[Figure]:
-    """Yield the comparisons of arms in ``rounds.toml``, over the seeds that both arms have."""
+    """Yield the comparisons of arms in ``rounds.toml``, ``members.toml`` (P4b) and P2."""
     population = "4T+4S"
     for arm, other, pages, digits in (
         (population, "1T+1S equal work", (README, FAQ), 1),
@@ -108,27 +114,10 @@ def _arms() -> Iterator[Figure]:
         (population, "frozen teachers", (README,), 1),
         (population, "1T+1S held", (FAQ,), 2),
     ):
-        second = product_means(other)
-        found = difference(product_means(arm, range(len(second))), second)
-        name = f"16 steps: {arm} less {other}, mean of greedy and sampled"
-        yield Figure(name, found.estimate, *found.interval, pages, digits, found.p)
-
-
-def _members() -> Iterator[Figure]:
-    """Yield P4b: the population less rejection sampling in ``members.toml``, at equal seeds."""
-    table, other = "members.csv", "rejection sampling"
-    second = product_means(other, table=table)
-    found = difference(product_means("4T+4S", range(len(second)), table), second)
-    name = f"36 steps: 4T+4S less {other}, mean of greedy and sampled"
-    yield Figure(name, found.estimate, *found.interval, (FAQ,), p=found.p)
-
-
-def _balanced() -> Iterator[Figure]:
-    """Yield the comparisons of P2: answers of three runs, distilled evenly over cells, as many at random, and all."""
-    arms = ("balanced answers", "as many, drawn", "all answers")
-    for arm, other in combinations(arms, 2):
-        found = difference(product_means(arm, table="balanced.csv"), product_means(other, table="balanced.csv"))
-        yield Figure(f"P2: {arm} less {other}, mean of both modes", found.estimate, *found.interval, p=found.p)
+        yield _between("16 steps", arm, other, "rounds.csv", pages, digits)
+    yield _between("36 steps", population, "rejection sampling", "members.csv", (FAQ,))
+    for arm, other in combinations(("balanced answers", "as many, drawn", "all answers"), 2):
+        yield _between("P2", arm, other, "balanced.csv")
 
 
 def _genes() -> Iterator[Figure]:
