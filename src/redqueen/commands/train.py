@@ -53,7 +53,7 @@ def train(
     from redqueen.run.lifecycle import start
 
     memory = [] if resolved.model.base == EMBEDDED else memory_lines(resolved, parts=False)
-    for line in (*fitted.reasons, *(line.removeprefix("# ") for line in memory)):
+    for line in (*fitted.reasons, *memory):
         print(line, file=sys.stderr)
     run_and_report(folder, lambda: start(resolved, folder, load))
 

@@ -17,7 +17,8 @@ def plan_text(fitted: Fitted) -> str:
     """Return the plan as text. Raises UserError when the base is a folder that is not there."""
     config = fitted.config
     reasons = [f"# {reason}" for reason in fitted.reasons]
-    return "\n".join([*_resolved(config), "", *reasons, *_work(config), "", *memory_lines(config), *_servers(config)])
+    memory = [f"# {line}" for line in memory_lines(config)]
+    return "\n".join([*_resolved(config), "", *reasons, *_work(config), "", *memory, *_servers(config)])
 
 
 def refuse_what_cannot_start(config: Config) -> None:
@@ -93,7 +94,7 @@ def memory_lines(config: Config, parts: bool = True) -> list[str]:
     """Return lines on the memory that is needed and free, if the base's shape can be read without a download."""
     shape = base_shape(config.model.base)
     if shape is None:
-        return [f"# memory: unknown until {config.model.base} is fetched, when the run starts"]
+        return [f"memory: unknown until {config.model.base} is fetched, when the run starts"]
     from redqueen.adapters.memory import plan_memory  # imports torch
 
-    return [f"# memory, {line}" for line in plan_memory(config, shape, parts)]
+    return [f"memory, {line}" for line in plan_memory(config, shape, parts)]
