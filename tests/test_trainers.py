@@ -94,17 +94,13 @@ def serving_the_embedded_base() -> Iterator[str]:
         server.shutdown()
 
 
-@pytest.mark.parametrize("source", ["page", "package"])
-def test_verifiers_plays_episodes_that_the_verifier_pays(tmp_path: Path, source: str) -> None:
+def test_verifiers_runs_episodes_that_the_verifier_grades(tmp_path: Path) -> None:
     python = interpreter("verifiers")
     run_dir = write_task_run(tmp_path / "runs" / "population-0")
-    if source == "page":
-        (tmp_path / "redqueen_tasks.py").write_text(block("class RedqueenTasks"))
-    else:
-        write_environment(run_dir, TaskFilter(kind="code_o"), "compact", tmp_path / "built" / "redqueen-tasks")
-        (tmp_path / "built" / "redqueen-tasks" / "redqueen_tasks").rename(tmp_path / "redqueen_tasks")
-    (tmp_path / "play.py").write_text(block("asyncio.run(play())"))
+    write_environment(run_dir, TaskFilter(kind="code_o"), "compact", tmp_path / "built" / "redqueen-tasks")
+    (tmp_path / "built" / "redqueen-tasks" / "redqueen_tasks").rename(tmp_path / "redqueen_tasks")
+    (tmp_path / "episodes.py").write_text(block("asyncio.run(run_episodes())"))
     with serving_the_embedded_base() as address:
-        told = run(python, tmp_path / "play.py", ENDPOINT=address, API_KEY="none", PROMPT_FORMAT="compact")
-    rewards = [float(line.split()[0]) for line in told.splitlines() if re.match(r"-?[\d.]+ ", line)]
+        printed = run(python, tmp_path / "episodes.py", ENDPOINT=address, API_KEY="none")
+    rewards = [float(line.split()[0]) for line in printed.splitlines() if re.match(r"-?[\d.]+ ", line)]
     assert rewards and set(rewards) <= {1.0, -0.5, -1.0}
