@@ -34,7 +34,7 @@ TRIES = 20
 
 
 def posed(run_dir: Path) -> set[str]:
-    """Return the normal forms of a run's tasks. Raises UserError when there is no run."""
+    """Return the normal forms of a run's tasks. Raises UserError when the run does not exist."""
     with Journal.open(run_dir / JOURNAL, read_only=True) as journal:
         rows = journal.tuples("SELECT DISTINCT code FROM task WHERE kind IN (?, ?)", (FORMAL, WORD))
     return {normal_form(code) for (code,) in rows}

@@ -2,7 +2,7 @@
 
 The vocabulary is built from generated programs: keywords, names and spaced operators become one token each. Everything
 else is split into single bytes, so ``'kayak'`` is five letters that a program can reverse, and any text can be
-written. There are no merges: a piece is either one token or bytes.
+written. It has no merges: a piece is either one token or bytes.
 """
 
 from __future__ import annotations

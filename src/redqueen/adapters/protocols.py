@@ -69,5 +69,5 @@ class AdapterStore(Protocol):
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore what ``state_dict`` returned; tensors of factors alone restore members without moments.
 
-        Raises UserError when they belong to another population, KeyError when there are no factors.
+        Raises UserError when they belong to another population, KeyError when factors are missing.
         """

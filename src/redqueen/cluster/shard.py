@@ -89,7 +89,7 @@ class Shard:
         return list(self.last_stats)
 
     def judge(self, work: Sequence[Callable[[Rules], Jobs[Any]]]) -> list[Any]:
-        """Verify proposals or grade answers of any member. Raises UserError when there is no sandbox."""
+        """Verify proposals or grade answers of any member. Raises UserError when the shard has no sandbox."""
         if self.verifier is None:
             for name in self.config.propose.domains:
                 open_domain(name)

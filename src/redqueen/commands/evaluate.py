@@ -145,8 +145,8 @@ def examine(
 ) -> list[Answer]:
     """Return all graded answers: greedy ones, then ``num_samples`` sampled ones per question.
 
-    Each mode is one call of the sampler, with all examinees' rows in one batch. Where a prompt is too long for the base
-    there is no answer (verdict ``too-large``). ``begin`` is called with a description when a phase begins, ``keep``
+    Each mode is one call of the sampler, with all examinees' rows in one batch. A prompt that is too long for the
+    base gets no answer (verdict ``too-large``). ``begin`` is called with a description when a phase begins, ``keep``
     with all answers so far after each mode. In a style other than the run's, answers may have ``answer_tokens`` tokens.
     """
     engine, limits = examination.engine, examination.engine.limits

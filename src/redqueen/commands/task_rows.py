@@ -48,7 +48,7 @@ def format_named(name: str, argument: str = "prompt_format") -> PromptFormat:
 
 
 def task_of_row(row: Mapping[str, Any]) -> Task:
-    """Return a row as a task. Raises UserError if it lacks a field or has not as many inputs as outputs."""
+    """Return a row as a task. Raises UserError if it lacks a field or its numbers of inputs and outputs differ."""
     known = {field.name for field in fields(Task)}
     plain = {name: value for name, value in row.items() if name in known and value is not None}
     if missing := [name for name in NEEDED if name not in plain]:

@@ -96,7 +96,8 @@ def _scores_in_words(entries: Entries) -> str:
     if not entries:
         return ""
     at = max(range(len(MODES)), key=lambda index: sum(scores[index] is not None for scores in entries.values()))
-    parts = [f"{name} {100 * score.mean:.1f} %" for name, scores in entries.items() if (score := scores[at])]
+    found = {name: scores[at] for name, scores in entries.items()}
+    parts = [f"{name} {100 * score.mean:.1f} %" for name, score in found.items() if score is not None]
     how = {"sampled": "sampled", "greedy": "answering greedily"}[MODES[at]]
     return f": right answers on the frozen suite, {how}: {', '.join(parts)}"
 

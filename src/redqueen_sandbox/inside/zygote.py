@@ -171,7 +171,8 @@ class Zygote:
         if fd < 0:
             raise OSError("no room for the job's descriptor")
         interactive = request.want == wire.CONVERSE
-        child_cage = self.cage_for(request.cpu_ms, request.memory_bytes, request.max_file_bytes, _NONE, interactive)
+        sizes = request.cpu_ms, request.memory_bytes, request.max_file_bytes
+        child_cage = self.cage_for(*sizes, interactive=interactive)
         pid = self.fork_child(child_cage, fd)
         if pid == 0:
             (roles.run_role if interactive else child.run_job)(wire.REPLY_FD)
