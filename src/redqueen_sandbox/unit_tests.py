@@ -215,7 +215,8 @@ class _Session:
         while (record := self.tests.next_record()) is not None:
             self.handle_tests_record(*record)
         while (record := self.program.next_record()) is not None:
-            self.handle_program_record(*record)
+            if self.outcome is None:  # later ones cost the judge no time
+                self.handle_program_record(*record)
         if self.call is not None and self.is_ready:
             self.num_unanswered += 1
             self.program.send_text(self.call)
@@ -271,7 +272,10 @@ class _Session:
             self.fail(f"end with {detail}")
 
     def handle_program_record(self, kind: str, detail: str, text: str) -> None:
-        if kind == "ready" and not self.is_ready:
+        if kind in ("ok", "error") and not self.num_unanswered:
+            self.decide(Grade(False, "bad-frame", "an answer without a call"))
+            self.program.stop()
+        elif kind == "ready" and not self.is_ready:
             self.is_ready = True
             self.num_unanswered -= 1
         elif kind == "ok" and self.is_ready:

@@ -9,6 +9,7 @@ import pytest
 from redqueen.errors import UserError
 from redqueen.records import Grade
 from redqueen_sandbox import Limits, unit_tests
+from redqueen_sandbox.literals import canonical
 from redqueen_sandbox.unit_tests import UnitTest, UnitTester
 from redqueen_sandbox.zygotes import ZygoteSettings
 
@@ -84,6 +85,27 @@ def test_a_right_program_that_seemed_to_sleep_is_played_again(
 def test_no_cheat_passes(code: str, tester: UnitTester) -> None:
     grade = tester.grade([UnitTest("cheat", code, TESTS, "f")])[0]
     assert not grade.correct and not grade.lost
+
+
+FLOOD = """
+import sys
+def f(x):
+    frame = sys._getframe()
+    while "replies" not in frame.f_locals:
+        frame = frame.f_back
+    replies = frame.f_locals["replies"]
+    for _ in range(60):
+        replies.send("ok", "", "([" + "1, " * 80_000 + "],)")
+    return x
+"""
+
+
+def test_of_answers_without_a_call_none_is_read(tester: UnitTester, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    monkeypatch.setattr(unit_tests, "canonical", lambda text, **how: read.append(text) or canonical(text, **how))
+    flood = UnitTest("flood", FLOOD, "assert f(1) == 1\nassert f(2) == 3", "f")
+    assert tester.grade([flood]) == [Grade(False, "bad-frame", "an answer without a call")]
+    assert len(read) == 1
 
 
 MUST_RAISE = """
