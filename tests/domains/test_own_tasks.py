@@ -62,6 +62,35 @@ def test_each_form_of_a_row_becomes_a_task_that_its_grader_knows(verifier: Sandb
 
 
 @pytest.mark.parametrize(
+    ("gold", "answer", "right"),
+    [
+        ("1,234", "1234", True),
+        ("3.50", " $3.5. ", True),
+        ("Paris", "PARIS", True),
+        ("9007199254740993", "9007199254740992", False),
+        ("1.0000000000000001", "1", False),
+        ("9" * 400, "8" * 400, False),
+        ("1,2", "12", False),
+        ("12", "1,,2,", False),
+        ("42", "42" + " " * 5_000 + "or 43", False),
+        ("x" * 5_000 + "A", "x" * 5_000 + "B", False),
+    ],
+)
+def test_an_answer_is_the_same_text_or_exactly_the_same_number(
+    gold: str, answer: str, right: bool, verifier: Sandbox
+) -> None:
+    question = task_of_row({"question": "?", "answer": gold})
+    assert grade([(question, answer)], verifier)[0].correct == right
+
+
+def test_a_function_that_is_right_under_half_of_the_hash_seeds_must_be_right_under_two(verifier: Sandbox) -> None:
+    function = task_of_row(FUNCTION)
+    coins = [f"def double(x):\n    return x * 2 if hash('{salt}') % 2 else 1\n" for salt in range(200)]
+    num_right = sum(one.correct for one in grade([(function, coin) for coin in coins], verifier))
+    assert 20 < num_right < 75  # two seeds: 50 on average; one seed: 100
+
+
+@pytest.mark.parametrize(
     ("row", "said"),
     [
         ({"text": "hello"}, "does not have a known form"),

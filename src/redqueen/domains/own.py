@@ -10,9 +10,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 
 from redqueen.config import VerifyConfig
+from redqueen.domains.code.grading import grade_function
 from redqueen.domains.domain import Domain, ParsedProposal, Shown, TaskKind, Words, plain_task
 from redqueen.domains.frames import END, THINK_FIRST, asked, program_in
 from redqueen.domains.rows import Row, rows_of_file, rows_of_hub
@@ -21,10 +23,12 @@ from redqueen.records import Candidate, Rejection, Task
 from redqueen_sandbox import Grade
 from redqueen_sandbox.literals import LiteralError, canonical, canonical_args
 from redqueen_sandbox.pool import Jobs
-from redqueen_sandbox.programs import Rules, make_job, run_once
+from redqueen_sandbox.programs import Rules
 
 FORMS = '{"code", "input"}, {"question", "answer"}, {"prompt", "tests", "entry"} or {"kind", "code", ...}'
-_NUMBER = re.compile(r"[-+]?[0-9][0-9,]*(\.[0-9]+)?", re.ASCII)
+MAX_NUMBER_CHARS = 1_000
+"""A longer answer is compared as text (ours)."""
+_NUMBER = re.compile(r"[-+]?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)(\.[0-9]+)?")
 
 
 def rows_of_source(source: str, field: str) -> list[Row]:
@@ -79,23 +83,18 @@ def _pairs(row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _grade_answer(task: Task, answer: str, rules: Rules) -> Grade:
     """Grade a short answer: the same text, ignoring case and blanks, or the same number."""
-    return Grade(_comparable(answer) == _comparable(task.outputs[0]), "ok")
+    return Grade(comparable(answer) == comparable(task.outputs[0]), "ok")
 
 
-def _comparable(text: str) -> object:
-    text = " ".join(text[:4_000].split()).casefold().rstrip(".").removeprefix("$")
-    return float(text.replace(",", "")) if _NUMBER.fullmatch(text) else text
+def comparable(text: str) -> Fraction | str:
+    """Return the number that an answer is, exactly, or its text without case, outer signs and repeated blanks."""
+    text = " ".join(text.split()).casefold().rstrip(".").removeprefix("$")
+    return Fraction(text.replace(",", "")) if len(text) <= MAX_NUMBER_CHARS and _NUMBER.fullmatch(text) else text
 
 
 def _grade_function(task: Task, answer: str, rules: Rules) -> Jobs[Grade]:
     """Grade a program: its function must return the expected value of every test."""
-    if len(answer) > rules.limits.max_code_chars:
-        return Grade(False, "too-large", "source")
-    calls = tuple(("literal", given) for given in task.inputs)
-    run = yield from run_once(make_job(answer, calls, "all", rules, task.code, task.outputs))
-    if run.verdict != "ok":
-        return Grade(False, run.verdict, run.reason, lost=run.ended == "infra")
-    return Grade(tuple(item.text for item in run.items) == task.outputs, "ok")
+    return (yield from grade_function(answer, task.inputs, task.outputs, rules, task.code))
 
 
 def _check(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Task | Rejection:

@@ -6,7 +6,7 @@ program on the hidden inputs: each in a child process, and a second time under a
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 from redqueen.records import Grade, Task
 from redqueen_sandbox.literals import LiteralError, canonical, canonical_args
@@ -48,30 +48,36 @@ def grade_input(task: Task, answer: str, rules: Rules) -> Generator[Job, Run, Gr
 
 def grade_program(task: Task, answer: str, rules: Rules) -> Generator[Job, Run, Grade]:
     """Grade an induction: the answered program must give every hidden output."""
-    if len(answer) > rules.limits.max_code_chars:
+    return (yield from grade_function(answer, task.inputs[task.num_shown :], task.outputs[task.num_shown :], rules))
+
+
+def grade_function(
+    code: str, inputs: Sequence[str], outputs: Sequence[str], rules: Rules, entry: str = "f"
+) -> Generator[Job, Run, Grade]:
+    """Grade a program: ``entry`` must give every output, and give it again under another hash seed."""
+    if len(code) > rules.limits.max_code_chars:
         return Grade(False, "too-large", "source")
-    hidden = tuple(("literal", text) for text in task.inputs[task.num_shown :])
-    expected = tuple(task.outputs[task.num_shown :])
-    job = make_job(answer, hidden, "all", rules, wanted=expected)
+    calls, expected = tuple(("literal", text) for text in inputs), tuple(outputs)
+    job = make_job(code, calls, "all", rules, entry, expected)
     first = yield from run_once(job)
     if first.verdict != "ok":
-        return _grade_failed_program(first)
-    for (_, given), item, wanted in zip(hidden, first.items, expected, strict=True):
+        return _grade_failed_program(first, entry)
+    for given, item, wanted in zip(inputs, first.items, expected, strict=True):
         if item.text != wanted:
-            return Grade(False, "ok", _difference(given, item.text, wanted))
+            return Grade(False, "ok", _difference(given, item.text, wanted, entry))
     second = yield from confirm(job, first, min(rules.num_seeds, 2))
-    return Grade(True, "ok") if second.verdict == "ok" else _grade_failed_program(second)
+    return Grade(True, "ok") if second.verdict == "ok" else _grade_failed_program(second, entry)
 
 
-def _difference(given: str, got: str, wanted: str) -> str:
-    return f"f({given:.{SHOWN_CHARS}}) gives {got:.{SHOWN_CHARS}}, expected {wanted:.{SHOWN_CHARS}}"
+def _difference(given: str, got: str, wanted: str, entry: str = "f") -> str:
+    return f"{entry}({given:.{SHOWN_CHARS}}) gives {got:.{SHOWN_CHARS}}, expected {wanted:.{SHOWN_CHARS}}"
 
 
-def _grade_failed_program(run: Run) -> Grade:
+def _grade_failed_program(run: Run, entry: str) -> Grade:
     if run.verdict == "infra":
         return Grade(False, "infra", run.detail, lost=True)
     if run.verdict == "error" and any(item.text == "no entry function" for item in run.items):
-        return Grade(False, "syntax", "no function f")
+        return Grade(False, "syntax", f"no function {entry}")
     return Grade(False, run.verdict, run.reason)
 
 
