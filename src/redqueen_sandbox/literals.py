@@ -79,8 +79,8 @@ def canonical(
 
     def read() -> str:
         source = _checked(text, max_chars).strip(_BLANKS)
-        if source[:1] == "#":
-            source = _COMMENTS.sub("", source, count=1)
+        if source[:1] == "#" and (comments := _COMMENTS.match(source)):
+            source = source[comments.end() :]
         depth = _scan(source)
         tree = _parsed(source)
         found = _Writer(wide or loose, loose, wide or loose, keep_order).value(tree)[0]

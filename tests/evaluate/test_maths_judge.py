@@ -327,6 +327,21 @@ def test_the_final_answer_is_the_last_box_or_what_follows_the_mark(text: str, ex
     assert final_answer(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("#### 5 #### 6", "6"),
+        ("#### 5\n#### so", "5"),
+        ("x #### y", "y"),
+        ("#### 5\nwell", "5"),
+        ("#####7", "7"),
+        ("#### -$5 ####", "-$5"),
+    ],
+)
+def test_the_last_mark_before_a_number_counts(text: str, expected: str) -> None:
+    assert final_answer(text) == expected
+
+
 def test_the_plain_form_drops_what_means_nothing() -> None:
     assert plain_form("\\left( 3, \\dfrac12 \\right).") == "( 3, \\frac{1}{2} )"
     assert plain_form("\\textcolor{red}{\\mathbf{7}}") == "{7}"

@@ -1,19 +1,23 @@
 """A million texts: the judge reads what Python reads, to the same value, and never raises (see ``fuzzing.py``)."""
 
 import ast
+import contextlib
 import re
+import time
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 
 import pytest
 from fuzzing import a_text, mutated, seeds
 from verify_data import honest_programs
 
+from redqueen.domains import own
 from redqueen.domains.code.calls import distinct_calls
 from redqueen.domains.code.values import value_of
 from redqueen.domains.maths.answers import compare_texts
-from redqueen.domains.maths.notation import final_answer
+from redqueen.domains.maths.notation import final_answer, states_answer
 from redqueen.domains.registry import grade as grade_all
 from redqueen.evaluate.livecode import same_output
 from redqueen.records import Task
@@ -94,6 +98,21 @@ def test_the_judge_reads_what_python_reads_and_never_raises(num_texts: int) -> N
             other = text
     assert not guard.faults
     assert how["read by both"] > num_texts / 10 and len(how) == 5
+
+
+UNITS = ("x", "#", "####", "#### 5", "\\boxed{", "answer: ", "so ", "<think>", "</answer>", "```\n", "(", "[1,", "'")
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_the_judge_does_not_read_a_repeated_text_in_quadratic_time(unit: str) -> None:
+    text = unit * (60_000 // len(unit))
+    readers: list[Callable[[str], object]] = [final_answer, canonical, canonical_args, own.comparable]
+    readers.append(lambda text: states_answer(text, finished=True))
+    began_s = time.process_time()
+    for read in readers:
+        with contextlib.suppress(LiteralError):
+            read(text)
+    assert time.process_time() - began_s < 1  # in quadratic time: 2 to 3 s
 
 
 @pytest.mark.slow

@@ -122,7 +122,7 @@ _BOX = re.compile(r"\\(?:boxed|f(?:rame)?box)\s*(?:\{|(\w+))|(?<![\\\w])boxed\{"
 _SAID = re.compile(
     r"(?i)(?<![^\n.:,*#]) ?(?:(?:so |thus |hence |the |final |correct )*answer\**(?: is\b|:|\n)[\s:*]*)+"
 )
-_HASHES = r"####\s*([-$*]*[0-9][^\n]*)"
+_HASHES = re.compile(r"####\s*(?=[-$*]*[0-9])")
 _GAP = r"(?:[\s$]|\\q?quad(?![a-z]))*"
 _AND = r"(?:[,;]|\b(?:and|or)\b|\\text\s*\{\s*(?:and|or)\s*\})"
 _BETWEEN_BOXES = re.compile(rf"{_GAP}(?:[,;]{_GAP})?{_AND}{_GAP}(?:[a-z]\s*=\s*)?")
@@ -148,7 +148,10 @@ def final_answer(text: str) -> str:
         return ", ".join(boxes)
     if (fences := text.split("```"))[2:] and not fences[-1].strip(" .\n"):
         text = re.sub(r"^[a-zA-Z]*\n", "", fences[-2])
-    text = re.sub(rf"(?s).*{_HASHES}.*|.*####", r"\1", text)
+    if marks := list(_HASHES.finditer(text)):
+        text = text[marks[-1].end() :].partition("\n")[0]
+    else:
+        text = text.rpartition("####")[2]
     text = _SAID.split(text.strip())[-1].strip(_MARKDOWN)
     text = re.sub(r",? (?:because|since)\b.*", "", text.removesuffix("I hope it is correct."), flags=re.DOTALL)
     return text.strip(_MARKDOWN)
@@ -156,7 +159,7 @@ def final_answer(text: str) -> str:
 
 def states_answer(text: str, finished: bool) -> bool:
     """Return whether a text states an answer: in a box or, if ``finished``, after ``####`` or "the answer is"."""
-    return "\\boxed{" in text or (finished and (re.search(_HASHES, text) or _SAID.search(text)) is not None)
+    return "\\boxed{" in text or (finished and (_HASHES.search(text) or _SAID.search(text)) is not None)
 
 
 def _closing(text: str, begin: int) -> int:
