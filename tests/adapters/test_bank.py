@@ -103,8 +103,9 @@ def test_a_genotype_is_a_copy() -> None:
     bank = tiny_bank()
     genotype = bank.genotype(0)
     before = bank.flat[0].clone()
-    for a, _ in genotype.factors.values():
-        a.zero_()
+    for factors in genotype.factors.values():
+        for factor in factors:
+            factor.zero_()
     assert torch.equal(bank.flat[0], before)
 
 
@@ -134,8 +135,9 @@ def test_a_genotype_of_another_rank_is_refused_with_the_remedy() -> None:
 
 
 def test_a_target_that_names_no_layer_is_refused() -> None:
-    with pytest.raises(UserError, match="'w_pack'"):
-        AdapterBank(freeze(tiny_model()), 2, targets=["q_proj", "w_pack"])
+    for target in ("w_pack", "proj"):  # "proj" is not the last part of a name, only the end of one
+        with pytest.raises(UserError, match=f"'{target}'"):
+            AdapterBank(freeze(tiny_model()), 2, targets=["q_proj", target])
 
 
 def test_targets_may_be_named_by_their_last_part() -> None:
@@ -149,3 +151,31 @@ def test_removing_the_bank_gives_the_base_back() -> None:
     with bank.routed([0, 1]):
         bank.detach_from_base()
         assert torch.equal(bank.base.model(tokens).logits, tiny_model()(tokens).logits)
+
+
+def test_a_fresh_a_is_uniform_within_the_bound_of_peft() -> None:
+    for a, _ in tiny_bank(trained=False).factors(0).values():
+        bound = a.shape[1] ** -0.5
+        assert 0.9 * bound < a.abs().max() <= bound
+        assert a.std() == pytest.approx(bound / 3**0.5, rel=0.2)
+
+
+def test_a_slot_outside_the_bank_is_refused() -> None:
+    bank = tiny_bank()
+    for slot in (-1, 3):
+        with pytest.raises(IndexError, match=rf"slot {slot} is outside the bank's 0..2"):
+            bank.genotype(slot)
+    for slots in ([0, 3], [BASE_SLOT - 1, 0], []):
+        with pytest.raises(IndexError, match=r"row slots must be -1\.\.2 and at least one"):
+            bank.route(slots)
+
+
+def test_a_genotype_of_other_modules_or_shapes_is_refused() -> None:
+    bank = tiny_bank()
+    part = AdapterBank(freeze(tiny_model()), 1, rank=4, targets=["q_proj"])
+    for into, other in ((bank, part.genotype(0)), (part, bank.genotype(0))):
+        with pytest.raises(UserError, match="do not adapt the same modules"):
+            into.load(0, other)
+    narrow = {name: (a[:, :1], b) for name, (a, b) in bank.genotype(0).factors.items()}
+    with pytest.raises(UserError, match="do not have the shapes"):
+        bank.load(0, Genotype(narrow, bank.alpha))

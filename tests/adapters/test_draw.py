@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from redqueen.adapters.decoding import draw, uniforms
+from redqueen.adapters.decoding import StopStrings, draw, uniforms
 
 CPU = torch.device("cpu")
 
@@ -51,3 +51,19 @@ def test_rows_are_drawn_alike_however_many_are_drawn_from_at_a_time(
     whole = draw(logits, noise, temperature)
     monkeypatch.setattr("redqueen.adapters.decoding.DRAWN_AT_ONCE", 3000)
     assert all(torch.equal(one, other) for one, other in zip(whole, draw(logits, noise, temperature), strict=True))
+
+
+def test_a_token_whose_probability_is_zero_is_never_drawn() -> None:
+    logits = torch.randn(64, 5000, generator=torch.Generator().manual_seed(0))
+    logits[:, [0, -1]] = -200.0  # exp(-200) is 0 in fp32
+    for noise in (0.0, 1.0 - 2.0**-24):  # the least and the greatest
+        tokens, _, _ = draw(logits, torch.full((64,), noise), 1.0)
+        assert tokens.min() > 0 and tokens.max() < 4999
+
+
+def test_a_stop_string_is_found_in_as_many_tokens_as_it_has_bytes() -> None:
+    stopper = StopStrings(["é"], lambda tokens: bytes(tokens).decode(errors="replace"))
+    written = [*b"caf", *"é".encode(), *b" au"]
+    assert stopper.first_stop(written[:5], 1) == 5
+    assert stopper.first_stop(written, 4) == 5
+    assert stopper.first_stop(written[:4], 4) is None
