@@ -318,16 +318,15 @@ class Decoding:
         self.cache.decoding, self.cache.filling, self.cache.packed = False, places, packed
         return self.base.hidden(packed.tokens, packed.positions, self.cache, tree=packed.tree)
 
-    def prepare(self, num_steps: int) -> bool:
-        """Make room for ``num_steps`` tokens in every row; return whether any tensor's shape or storage changed."""
+    def prepare(self, num_steps: int) -> None:
+        """Make room for ``num_steps`` tokens in every row. Only a CPU's cache grows: a GPU's has its full length."""
         needed = min(self._longest + num_steps - 1, self.max_new_tokens)
         self._longest = min(self._longest + num_steps, self.max_new_tokens)
         if needed <= self.own_tokens:
-            return False
+            return
         # A cache of exactly the length in use avoids copies in products; growing by a quarter keeps growth cheap.
         self.own_tokens = min(rounded(max(needed, self.own_tokens * 5 // 4)), rounded(self.max_new_tokens))
         self.cache.grow_own(self.own_tokens)
-        return True
 
     def next_inputs(self) -> tuple[Tensor, Tensor]:
         """Set the cache up for a decoding step; return each row's last token and position. Call ``prepare`` first."""
@@ -350,7 +349,7 @@ class Decoding:
         self.entropy[rows, at] = torch.where(alive, entropy, self.entropy[rows, at])
         self.last[rows] = torch.where(alive, tokens, self.last[rows])
         stops = tokens == self.stop_token[rows]  # never equal where stop_token is -1
-        left = self.stops_left[rows] - (stops & alive).long()
+        left = self.stops_left[rows] - stops.long()
         self.stops_left[rows] = left
         is_end = is_end | (stops & (left <= 0))
         self.ended[rows] = torch.where(alive, is_end, self.ended[rows])

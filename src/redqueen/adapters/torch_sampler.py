@@ -126,11 +126,9 @@ class TorchSampler:
                 decoding.collect(found)
                 decoding.shrink()
                 route = graph = None
-            moved = decoding.prepare(num_steps)
+            decoding.prepare(num_steps)
             if route is None:
                 route = last_route = self._route_step(decoding, last_route)
-            elif moved:
-                graph = None
             if self.cuda_graphs and graph is None and self.has_decoded:
                 graph = StepGraph(partial(self._decode_one, decoding, route))
             for _ in range(num_steps):
