@@ -98,6 +98,7 @@ def test_a_request_gives_the_same_samples_alone_and_in_any_batch(temperature: fl
     for request, one, other in zip(REQUESTS, together, backwards, strict=True):
         alone = sampler(bank, temperature=temperature).sample([request])[0]
         assert [c.tokens for c in alone] == [c.tokens for c in one] == [c.tokens for c in other]
+        assert [c.entropy for c in alone] == pytest.approx([c.entropy for c in other], abs=1e-4)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -241,17 +242,19 @@ def test_a_stop_string_ends_a_completion_at_the_token_that_completes_it(num_step
 
 def test_a_completion_ends_with_the_stop_token_that_its_request_counts_to() -> None:
     bank = tiny_bank()
-    free = TorchSampler(bank, max_new_tokens=40, end_tokens=[]).sample(REQUESTS)
+    options: dict = {"max_new_tokens": 40, "end_tokens": [0, 1]}
+    free = TorchSampler(bank, **options).sample(REQUESTS)
     token = next(t for t in free[0][0].tokens if free[0][0].tokens.count(t) > 1)
-    asked = [replace(r, stop_token=token, stop_count=2) if i != 2 else r for i, r in enumerate(REQUESTS)]
-    stopped = TorchSampler(bank, max_new_tokens=40, end_tokens=[], max_rows=5).sample(asked)
-    assert [c.tokens for c in stopped[2]] == [c.tokens for c in free[2]]
-    for i in (0, 1, 3, 4):
-        for whole, cut in zip(free[i], stopped[i], strict=True):
-            at = [place for place, written in enumerate(whole.tokens) if written == token][:2]
-            num = at[1] + 1 if len(at) == 2 else 40
-            assert cut.tokens == whole.tokens[:num] and cut.finished == (len(at) == 2)
-    assert stopped[0][0].finished
+    counts = (2, 1, 0, 3, 2)  # 0: no such stop
+    asked = [replace(r, stop_token=token, stop_count=n) for r, n in zip(REQUESTS, counts, strict=True)]
+    for max_rows in (5, 512):  # rows are refilled, or the batch shrinks
+        stopped = TorchSampler(bank, **options, max_rows=max_rows).sample(asked)
+        for n, wholes, cuts in zip(counts, free, stopped, strict=True):
+            for whole, cut in zip(wholes, cuts, strict=True):
+                at = [place for place, written in enumerate(whole.tokens) if written == token]
+                stops = 0 < n <= len(at)
+                assert cut.tokens == whole.tokens[: at[n - 1] + 1 if stops else 40]
+                assert cut.finished == (stops or whole.finished)
 
 
 def test_a_requests_temperature_is_a_factor_on_the_samplers() -> None:
@@ -277,9 +280,32 @@ def test_nothing_asked_is_nothing_answered() -> None:
     assert sampler(tiny_bank()).sample([]) == []
 
 
-def test_a_prompt_too_long_for_the_base_is_refused_with_the_remedy() -> None:
+def test_a_prompt_has_a_token_and_leaves_room_for_the_longest_completion() -> None:
+    bank, room = tiny_bank(), 256 - 12
+    [[longest]] = sampler(bank, end_tokens=[]).sample([Request(0, prompt(0, room), 1, 0)])
+    assert len(longest.tokens) == 12
     with pytest.raises(UserError, match="shorten the prompt or lower max_new_tokens"):
-        sampler(tiny_bank()).sample([Request(0, prompt(0, 250), 1, 0)])
+        sampler(bank).sample([Request(0, prompt(0, room + 1), 1, 0)])
+    with pytest.raises(UserError, match="a prompt must have at least one token"):
+        sampler(bank).sample([Request(0, (), 1, 0)])
+
+
+@pytest.mark.parametrize("options", [{"max_new_tokens": 0}, {"max_rows": 0}, {"temperature": -0.1}])
+def test_limits_of_a_sampler_that_allow_no_sample_are_refused(options: dict) -> None:
+    with pytest.raises(UserError, match=f"{next(iter(options))} .*must be at least|max_rows must be"):
+        sampler(tiny_bank(), **options)
+
+
+@pytest.mark.parametrize("max_rows", [5, 512])
+def test_progress_begins_at_nothing_and_ends_at_all_completions_and_all_tokens(max_rows: int) -> None:
+    told: list[tuple[int, int, int]] = []
+    options: dict = {"max_new_tokens": 8, "end_tokens": range(5), "max_rows": max_rows}
+    found = TorchSampler(tiny_bank(), **options, report=lambda *numbers: told.append(numbers)).sample(REQUESTS)
+    num_tokens = sum(len(c.tokens) for completions in found for c in completions)
+    assert told[0] == (0, 12, 0) and told[-1] == (12, 12, num_tokens)
+    assert told[1][0] <= sum(len(c.tokens) == 1 for completions in found for c in completions)
+    for column in zip(*told, strict=True):
+        assert list(column) == sorted(column)
 
 
 def test_bf16_decoding_on_the_cpu_gives_nearly_the_fp32_logprobs() -> None:

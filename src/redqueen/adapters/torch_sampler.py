@@ -118,6 +118,7 @@ class TorchSampler:
                 if admitted := decoding.admit(queue):
                     route = graph = None  # a graph holds memory that the prompts may need
                     self._prefill(decoding, admitted)
+                    written += sum(job.count for job in admitted)  # the first token of each row
                     decoding.check_ended(self.stopper)
                     continue  # a first token may already be an end token
             if decoding.num_alive == 0:
