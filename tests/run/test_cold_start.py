@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 
 import pytest
-from scripted import Scripted, Table, Teacher, config_of, garbage, right, wrong
+from scripted import Reply, Scripted, Table, Teacher, config_of, garbage, right, wrong
 
 from redqueen.adapters.memory import fit_limits
+from redqueen.domains.code.prompts_compact import NEW
+from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import num_proposals
 from redqueen.errors import UserError
 from redqueen.records import BASE_SLOT, Completion, Request
@@ -38,7 +41,8 @@ def test_each_kind_is_asked_as_often_whatever_the_shares_of_the_domains(table: T
 
 
 def test_a_base_that_solves_nothing_is_warned_of(table: Table) -> None:
-    state, engine = table.sit(config_of(propose=ASKED), Teacher(), wrong)
+    config = config_of(propose={**ASKED, "num_check_proposals": 5})  # 20 attempts of each kind, the fewest that tell
+    state, engine = table.sit(config, Teacher(), wrong)
     said: list[str] = []
     check_cold_start(state, engine, said.append)
     assert [line for line in said if line.startswith("warning")] == [
@@ -74,6 +78,60 @@ def test_where_nothing_is_valid_the_temperature_that_would_do_better_is_named(ta
     assert len(by_format) > 1, "other formats were tried too"
     for tries in by_format.values():
         assert not any(": 0 proposals" in rest for rest in tries[:-1]), "asked on after none was valid"
+
+
+def first_of(teach: Teacher, num: int) -> Reply:
+    """Write one valid program in ``num`` proposals, and otherwise what is not one."""
+    calls = count()
+    return lambda *asked: (garbage if next(calls) % num else teach)(*asked)
+
+
+@pytest.mark.parametrize(("num", "is_enough"), [(10, True), (11, False)])
+def test_a_tenth_of_the_proposals_is_enough(num: int, is_enough: bool, table: Table) -> None:
+    config = config_of(propose={**ASKED, "num_check_proposals": num})
+    state, engine = table.sit(config, first_of(Teacher(), num), right)
+    said: list[str] = []
+    better = replace(engine, sampler=lambda *_: Scripted(engine.tokenizer, Teacher()))
+    found = check_cold_start(state, better, said.append)
+    assert [one.num_valid for one in found] == [1, 1]
+    assert any(line.startswith("warning") for line in said) == (not is_enough)
+    assert any("compact at temperature 0.8" in line for line in said) == (not is_enough)
+    assert not any("compact at temperature 1.0" in line for line in said), "that is the run's own setting"
+
+
+def test_one_kind_without_valid_proposals_is_enough_to_try_other_settings(table: Table) -> None:
+    def outputs_only(prompt: str, slot: int, sample: int) -> str | None:
+        if prompt.endswith(NEW["code_o"]):
+            return teach(prompt, slot, sample)
+        return garbage(prompt, slot, sample) if sample else None  # cut off: half of them, which is not most
+
+    teach = Teacher()
+    state, engine = table.sit(config_of(propose=ASKED), outputs_only, right)
+    nothing = replace(engine, sampler=lambda *_: Scripted(engine.tokenizer, garbage))
+    said: list[str] = []
+    found = check_cold_start(state, nothing, said.append)
+    assert [(one.num_valid, one.num_cut_off) for one in found] == [(6, 0), (0, 3)]
+    assert [line for line in said if line.startswith("warning")] == [
+        "warning: under 10% of the proposals of code_i are valid: teachers learn little from it"
+    ]
+    assert said[-1].startswith("no setting tried did better")
+
+
+def test_another_base_is_not_advised_to_take_the_compact_format(table: Table) -> None:
+    state, engine = table.sit(config_of(propose=ASKED), garbage, wrong)
+    fewshot = PromptFormat(FRAMES["fewshot"], engine.config.verify)
+    said: list[str] = []
+    nothing = replace(engine, prompt_format=fewshot, sampler=lambda *_: Scripted(engine.tokenizer, garbage))
+    check_cold_start(state, nothing, said.append)
+    assert any("cold start, chat at temperature" in line for line in said)
+    assert not any("compact" in line for line in said)
+
+
+def test_at_most_eight_tasks_of_a_kind_are_attempted(table: Table) -> None:
+    state, engine = table.sit(config_of(propose={**ASKED, "num_check_proposals": 10}), Teacher(), right)
+    found = check_cold_start(state, engine, lambda line: None)
+    num = 8 * engine.config.solve.num_attempts
+    assert [(one.num_valid, one.num_attempts, one.num_right) for one in found] == [(10, num, num)] * 2
 
 
 def test_a_format_whose_prompts_do_not_fit_the_base_is_passed_over(table: Table) -> None:

@@ -8,11 +8,11 @@ from scripted import Table, Teacher, config_of, wrong
 from small_adapters import adapter, dense, founder
 from small_bases import small_base
 
-from redqueen.adapters.base_shape import base_shape
+from redqueen.adapters.base_shape import base_shape, model_source, weights_sha256
 from redqueen.adapters.genotype import Genotype
 from redqueen.adapters.peft import founder_like, plain_config, read_adapter, write_adapter
 from redqueen.errors import UserError
-from redqueen.run.cold_start import place_founders
+from redqueen.run.cold_start import founders_of, place_founders
 
 
 def saved(folder: Path, genotype: Genotype) -> Path:
@@ -59,6 +59,16 @@ def test_the_members_begin_with_the_founders_in_turn(table: Table, tmp_path: Pat
     assert begun == [1.0 + at % 2 for at in range(len(begun))] and len(begun) > 1
     for member, genotype in zip(state.individuals, fresh, strict=True):
         store.load(member.slot, genotype)
+
+
+def test_a_founder_that_was_exported_on_another_base_is_refused(tmp_path: Path) -> None:
+    genotype, config = adapter(1), config_of(population={"founders": [str(tmp_path)]})
+    plain, own = plain_config(genotype, "base", ["q_proj"]), weights_sha256(Path(model_source(config.model.base)))
+    write_adapter(tmp_path, plain, genotype, own)
+    assert [one.base_sha256 for one in founders_of(config)] == [own]
+    write_adapter(tmp_path, plain, genotype, "0" * 64)
+    with pytest.raises(UserError, match=r"population\.founders: .* was trained on another base than model\.base"):
+        founders_of(config)
 
 
 def test_an_adapter_as_the_base_is_recognised_in_the_message(tmp_path: Path) -> None:

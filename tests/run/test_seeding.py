@@ -16,7 +16,7 @@ def test_the_bases_valid_tasks_stand_behind_the_identity_program_under_the_seeds
     state, engine = table.sit(config_of(propose={"num_seed_proposals": 3}), Teacher(), wrong)
     before = engine.store.bank.flat.clone()
     grown, refused = grow_seed_buffer(state, engine)
-    assert refused == []
+    assert refused == [] and sum(request.num_samples for request in engine.proposer.requests) == 6
     assert [t.kind for t in grown.buffer.tasks] == ["code_o"] + ["code_o"] * 3 + ["code_i"] * 3
     assert {t.teacher for t in grown.buffer.tasks} == {SEED_AUTHOR}
     assert len({t.id for t in grown.buffer.tasks}) == 7
@@ -36,7 +36,8 @@ def test_without_seed_proposals_or_valid_ones_only_the_identity_program_is_there
     state, engine = table.sit(config_of(propose={"num_seed_proposals": 0}), Teacher(), wrong)
     assert grow_seed_buffer(state, engine)[0] is state and engine.proposer.requests == []
     state, engine = table.sit(config_of(propose={"num_seed_proposals": 2}), garbage, wrong)
-    assert grow_seed_buffer(state, engine)[0].buffer.tasks == (IDENTITY,)
+    grown, refused = grow_seed_buffer(state, engine)
+    assert grown.buffer.tasks == (IDENTITY,) and refused == []  # only refusals by the policy are for the journal
 
 
 def test_kinds_that_the_format_has_no_words_for_are_not_asked_and_without_any_nobody_writes(table: Table) -> None:
