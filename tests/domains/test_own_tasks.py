@@ -9,6 +9,7 @@ import pytest
 from scripted import Table, Teacher, config_of, wrong
 
 from redqueen.config import ProposeConfig
+from redqueen.domains.code.kinds import CODE
 from redqueen.domains.own import FORMS, read_own, rows_of_source
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
 from redqueen.domains.registry import grade, kind_of, num_proposals
@@ -20,7 +21,7 @@ from redqueen.evaluate.judging import Judge
 from redqueen.evaluate.questions import FunctionQuestion, TaskQuestion
 from redqueen.loop import solve
 from redqueen.records import Match, Task
-from redqueen.run.cold_start import add_own_tasks
+from redqueen.run.cold_start import add_own_tasks, own_tasks
 from redqueen.state import State
 from redqueen.streams import Streams
 from redqueen_sandbox import Sandbox
@@ -125,13 +126,16 @@ def test_each_format_asks_a_question_and_reads_its_answer(format_name: str) -> N
 
 def test_the_suite_tests_reads_the_users_file_and_runs_tests_that_are_more_than_comparisons(tmp_path: Path) -> None:
     loop = {**FUNCTION, "tests": "for n in range(5):\n    assert double(n) == n + n"}
-    questions = load_questions("tests", written(tmp_path / "mine.jsonl", PROGRAM, FUNCTION, QUESTION, loop))
-    assert [type(one) for one in questions] == [TaskQuestion, TaskQuestion, TaskQuestion, FunctionQuestion]
-    good = ["[9, 4, 3]", "def double(x):\n    return 2 * x", "366", "def double(x):\n    return 2 * x"]
+    checks = {**FUNCTION, "tests": "def check(candidate):\n    assert candidate(4) == 8"}
+    questions = load_questions("tests", written(tmp_path / "mine.jsonl", PROGRAM, FUNCTION, QUESTION, loop, checks))
+    assert [type(one) for one in questions] == [TaskQuestion] * 3 + [FunctionQuestion] * 2
+    assert [one.gold for one in questions[:3] if isinstance(one, TaskQuestion)] == ["[9, 4, 3]", None, "366"]
+    double, same = "def double(x):\n    return 2 * x", "def double(x):\n    return x"
     with Judge(workers=1) as judge:
-        assert [g.correct for g in judge.grade(list(zip(questions, good, strict=True)))] == [True] * 4
-        bad = ["1", "def double(x):\n    return x", "1", "def double(x):\n    return x"]
-        assert [g.correct for g in judge.grade(list(zip(questions, bad, strict=True)))] == [False] * 4
+        good = zip(questions, ["[9, 4, 3]", double, "366", double, double], strict=True)
+        assert [g.correct for g in judge.grade(list(good))] == [True] * 5
+        bad = zip(questions, ["1", same, "1", same, same], strict=True)
+        assert [g.correct for g in judge.grade(list(bad))] == [False] * 5
     with pytest.raises(UserError, match="--data FILE"):
         load_questions("tests")
     with pytest.raises(UserError, match='"output" must hold'):
@@ -150,11 +154,22 @@ def seeded(table: Table, path: Path, anchor_frac: float = 0.0) -> tuple[State, E
 def test_verified_rows_stand_in_the_buffer_and_the_others_are_counted_by_reason(table: Table, tmp_path: Path) -> None:
     hostile = {"code": "import os\ndef f(x):\n    return os.getpid()\n", "input": "1"}
     lie = {**PROGRAM, "code": "def f(x):\n    return sorted(x)\n"}
-    path = written(tmp_path / "mine.jsonl", PROGRAM, LEMMA, QUESTION, lie, hostile)
+    held_out = next(item.task for item in CODE.suite() if item.task.kind == "code_o")
+    copied = {"code": held_out.code, "input": held_out.inputs[0]}
+    long = {"kind": "code_i", "code": "def f(x):\n    return list(range(x))\n", "inputs": ["1500"]}
+    path = written(tmp_path / "mine.jsonl", PROGRAM, LEMMA, QUESTION, lie, hostile, copied, long)
     state, _, said = seeded(table, path)
     assert [t.id for t in state.buffer.tasks][1:] == ["own-0", "own-1"] and state.anchors == ()
     assert state.buffer.tasks[1].outputs == ("[9, 4, 3]",) and state.buffer.tasks[2].outputs == ("21",)
-    assert said == [f"{path}: 3 of 5 tasks are valid, 1 other-output, 1 forbidden"]
+    refused = "1 other-output, 1 forbidden, 1 held-out, 1 too-long"
+    assert said == [f"{path}: 3 of 7 tasks are valid, {refused}"]
+
+
+def test_a_row_of_a_kind_that_the_format_cannot_ask_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "mine.jsonl", {"kind": "maths_formal", "code": "3 + 4"})
+    config = config_of(model={"prompt_format": "fewshot"}, propose={"domains": ["code", f"file:{path}"]})
+    with pytest.raises(UserError, match="maths_formal have no prompts in the format fewshot"):
+        own_tasks(config)
 
 
 def test_a_share_of_each_students_tasks_are_anchors_of_the_file(table: Table, tmp_path: Path) -> None:

@@ -46,10 +46,11 @@ def test_lines_gzipped_lines_and_one_json_list_hold_the_same_items(tmp_path: Pat
 
 
 def test_a_program_is_asked_for_its_output_or_for_an_input(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.jsonl", SQUARE)
+    path = write(tmp_path / "a.jsonl", SQUARE, {**SQUARE, "id": "bytes", "output": "b'9'"})
     for suite, kind, gold in (("cruxeval-o", "code_o", "9"), ("cruxeval-i", "code_i", "3")):
-        question = load_questions(suite, path)[0]
-        assert isinstance(question, TaskQuestion)
+        question, other = load_questions(suite, path)
+        assert isinstance(question, TaskQuestion) and isinstance(other, TaskQuestion)
+        assert other.task.outputs == ("b'9'",)  # a value that a task of a run may not have
         assert (question.task.kind, question.gold, question.task.outputs) == (kind, gold, ("9",))
 
 
@@ -83,8 +84,18 @@ def test_items_without_an_id_are_numbered(tmp_path: Path) -> None:
     assert [question.id for question in load_questions("gsm8k", write(tmp_path / "a.jsonl", *rows))] == ["0", "1"]
 
 
+def test_an_id_is_read_from_the_first_field_that_holds_one(tmp_path: Path) -> None:
+    fields = ["id", "task_id", "unique_id", "question_id", "idx"]
+    rows = [{"question": "?", "answer": "1", **dict.fromkeys(fields[at:], name)} for at, name in enumerate("abcde")]
+    for row, at in zip(rows, range(5), strict=True):
+        row[fields[at]] = f"own-{at}"
+    questions = load_questions("gsm8k", write(tmp_path / "a.jsonl", *rows))
+    assert [question.id for question in questions] == [f"own-{at}" for at in range(5)]
+
+
 def test_the_embedded_suite_needs_no_file_and_reads_one_of_its_kind(tmp_path: Path) -> None:
     questions = load_questions("mini")
+    assert load_questions("mini", limit=2) == questions[:2]
     assert len(set(clusters_of(questions).values())) * 3 == len(questions)  # three questions of each function
     with pytest.raises(UserError, match="there is no such file"):
         load_questions("mini", tmp_path / "none.jsonl")
@@ -112,6 +123,7 @@ def test_the_suites_are_those_that_the_manual_lists() -> None:
         ("humaneval", [{"task_id": "a", "prompt": "p"}], "line 1: the field entry_point is missing"),
         ("mbpp+", [{"task_id": 1, "prompt": "p", "code": "def f(: "}], "line 1: the reference or its tests"),
         ("mbpp+", [{"task_id": 1, "prompt": "p", "code": "x = 1", "test": ""}], "line 1: no function of the reference"),
+        ("tests", [{"text": "hello"}], "line 1 does not have a known form of a task"),
         ("gsm8k", [], "holds no items"),
         ("gsm8k", [{"id": int("9" * 401), "question": "?", "answer": "1"}], "line 1: the field id is missing"),
         (

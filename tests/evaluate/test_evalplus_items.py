@@ -127,7 +127,7 @@ THIRD = {
     "plus_input": [[1], [10], [100]],
     "atol": 0,
     "contract": "",
-    "assertion": "assert third(3) == 1\n",
+    "assertion": "assert math.isclose(third(3), 1)\n",
 }
 FROM_THE_HUB = {
     "task_id": 9003,
@@ -141,14 +141,25 @@ FROM_THE_HUB = {
         "for given, expected in zip([[2], [0.1], [[1]]], [4, 0.2, [1, 1]]):\n    close(double(*given), expected)\n"
     ),
 }
+HUMAN_EVAL = {
+    "task_id": "HumanEval/9002",
+    "prompt": 'def twice(x):\n    return [x, x]\n\n\ndef total(xs):\n    """The sum."""\n',
+    "entry_point": "total",
+    "canonical_solution": "    return sum(xs)\n",
+    "test": "import numpy as np\n\ndef check(candidate):\n    assert np.allclose(candidate(twice(4)), 8)\n",
+}
 EVAL_PLUS = {
     "task_id": "HumanEval/9001",
-    "prompt": 'from typing import List\n\n\ndef largest(xs: List[int]) -> int:\n    """The largest."""\n',
+    "prompt": (
+        "from typing import List\n\n\ndef twice(x):\n    return [x, x]\n\n\n"
+        'def largest(xs: List[int]) -> int:\n    """The largest."""\n'
+    ),
     "entry_point": "largest",
     "canonical_solution": "    return max(xs)\n",
     "base_input": [[[1, 3, 2]]],
     "plus_input": [[[-1, -3]], [[7]]],
     "atol": 0,
+    "assertion": "assert largest(twice(5)) == 5\n",
 }
 
 
@@ -185,8 +196,14 @@ def load(suite: str, row: dict[str, object], folder: Path) -> FunctionQuestion:
             "humaneval+",
             EVAL_PLUS,
             ["    return sorted(xs)[-1]\n", "def largest(xs: List[int]) -> int:\n    return max(xs)"],
-            ["    return 3\n", "    return max(abs(x) for x in xs)\n", "def other(xs):\n    return max(xs)"],
+            [
+                "    return 3\n",
+                "    return max(abs(x) for x in xs)\n",
+                "    return max(xs) if xs != [5, 5] else 0\n",
+                "def other(xs):\n    return max(xs)",
+            ],
         ),
+        ("humaneval", HUMAN_EVAL, ["    return xs[0] + xs[1]\n"], ["    return 9\n", "    return None\n"]),
     ],
 )
 def test_right_programs_pass_and_wrong_ones_do_not(
@@ -196,6 +213,14 @@ def test_right_programs_pass_and_wrong_ones_do_not(
     grades = judge.grade([(question, answer) for answer in [question.gold, *right, *wrong]])
     assert [grade.correct for grade in grades] == [True] * (1 + len(right)) + [False] * len(wrong)
     assert not any(grade.lost for grade in grades)
+
+
+def test_an_item_of_mbpp_shows_its_tests_and_has_the_same_id_in_both_forms(tmp_path: Path) -> None:
+    question = load("mbpp+", FROM_THE_HUB, tmp_path)
+    assert (question.id, question.test.entry) == ("Mbpp/9003", "double")
+    assert question.text == f"{FROM_THE_HUB['prompt']}\nassert double(2) == 4\nassert double(0.1) == 0.2"
+    named = {**FROM_THE_HUB, "task_id": "Mbpp/9003", "test_list": None, "entry_point": "helper"}
+    assert (load("mbpp+", named, tmp_path).id, load("mbpp+", named, tmp_path).test.entry) == ("Mbpp/9003", "helper")
 
 
 # The published inputs --------------------------------------------------------------------------------------------
