@@ -10,18 +10,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from cut_run import check_same_end
 from rights import files_of_at_most, without_root_rights
 
 from redqueen import __version__
+from redqueen.commands.export import export_member
 from redqueen.config import load_config
+from redqueen.engine import Engine
 from redqueen.errors import UserError
 from redqueen.journal import Journal, diff
+from redqueen.learn.torch_learner import FACTORS
 from redqueen.run import lifecycle as run
 from redqueen.run import store
-from redqueen.run.checkpoint import SCHEMA_VERSION, Checkpoint, list_checkpoints
+from redqueen.run.checkpoint import REPLACED, SCHEMA_VERSION, TEMPORARY, Checkpoint, list_checkpoints
 from redqueen.run.lifecycle import resume, start
 from redqueen.run.progress import RunProgress, Schedule
 from redqueen.run.store import CHECKPOINTS, JOURNAL, RunLock, load_run_config
+from redqueen.state import State
 
 QUICK = Path(__file__).parents[1] / "quick.toml"
 CONFIG = load_config(QUICK)
@@ -101,8 +106,13 @@ def last_step(folder: Path) -> int:
 
 
 def test_ctrl_c_ends_after_the_phase_with_a_checkpoint_and_the_run_goes_on_as_if_never_stopped(
-    quick_run: Path, half_run: Path, progress: Callable[..., Interrupting]
+    quick_run: Path, half_run: Path, progress: Callable[..., Interrupting], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def measure(progress: object, state: State, engine: Engine, spent: object) -> None:
+        for one in state.individuals:  # as measuring the speed does, this loses the moments of the optimiser
+            engine.store.load(one.slot, engine.store.genotype(one.slot))
+
+    monkeypatch.setattr(run, "report_duration", measure)
     progress((4, "propose"))
     assert not resume(half_run)  # the fourth step is dropped before anything was learned
     assert (steps_saved(half_run), last_step(half_run)) == ([2, 3], 3)
@@ -111,7 +121,47 @@ def test_ctrl_c_ends_after_the_phase_with_a_checkpoint_and_the_run_goes_on_as_if
     assert (steps_saved(half_run), last_step(half_run)) == ([3, 4], 4)
     progress()
     assert resume(half_run)
-    assert diff(quick_run / JOURNAL, half_run / JOURNAL) is None
+    check_same_end(quick_run, half_run)
+
+
+def test_a_run_has_its_founders_and_its_new_length_also_when_it_starts_over(
+    quick_run: Path, tmp_path: Path, progress: Callable[..., Interrupting]
+) -> None:
+    founder = export_member(quick_run, "S2", tmp_path / "founder")
+    config = load_config(QUICK, [f"population.founders=['{founder}']"])
+    folder, checkpoints = tmp_path / "run", tmp_path / "run" / CHECKPOINTS
+    for play in (lambda: start(config, folder), lambda: resume(folder, overrides=["run.num_steps=5"])):
+        progress((1, "propose"))
+        assert not play()
+        [(step, path)] = list_checkpoints(checkpoints)
+        factors = Checkpoint.load(path).tensors[FACTORS]
+        assert step == 0 and bool(factors.any()) and all(row.equal(factors[0]) for row in factors[:4])
+        shutil.rmtree(checkpoints)
+    assert load_run_config(folder).run.num_steps == 5
+
+
+def test_a_checkpoint_whose_replacement_was_cut_is_used(half_run: Path, progress: Callable[..., Interrupting]) -> None:
+    whole = half_run / CHECKPOINTS / "step-000002"
+    whole.rename(whole.with_name(f"{TEMPORARY}000002{REPLACED}"))
+    progress((3, "propose"))
+    assert not resume(half_run)
+    assert (steps_saved(half_run), last_step(half_run)) == ([2], 2)
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ("population.founders=['{}']", "population.founders: "),
+        ("propose.domains=['code', 'file:{}']", "line 1 does not have a known form"),
+    ],
+)
+def test_files_that_cannot_be_read_are_refused_before_the_run_directory_is_made(
+    field: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"text": "hello"}\n')
+    with pytest.raises(UserError, match=said):
+        start(load_config(QUICK, [field.format(tmp_path / "rows.jsonl")]), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 # What the disk does --------------------------------------------------------------------------------------------
@@ -134,6 +184,7 @@ def test_a_damaged_checkpoint_a_full_disk_and_a_second_ctrl_c_are_told_and_the_r
     with pytest.raises(KeyboardInterrupt):
         resume(folder)
     assert shown.moments == [] and Checkpoint.latest_valid(folder / CHECKPOINTS).step == 2  # type: ignore[union-attr]
+    assert steps_saved(folder) == [2], "a damaged checkpoint would count among those that are kept"
     shown = progress()
     resume(folder)
     assert [line.split(":")[0] for line in shown.said] == ["expected duration", "product"]
