@@ -203,6 +203,7 @@ def test_every_step_has_its_metrics_and_its_times(journal: Journal) -> None:
         assert metrics["evolve/births"] == (2 if step == 2 else 0)
         timed = {t["phase"] for t in journal.query("SELECT * FROM timing WHERE step = ?", (step,))}
         assert timed >= {"match", "propose", "verify", "solve", "learn", "evolve"}
+        assert ("checkpoint" in timed) == (step % CONFIG.run.checkpoint_every_steps == 0)
 
 
 def test_the_run_directory_holds_config_journal_checkpoints_and_report(quick_run: Path) -> None:

@@ -13,6 +13,7 @@ OPTIONS = (
     "run.num_steps=3",
     "run.checkpoint_every_steps=1",
     "evaluate.control=false",
+    "evaluate.every_steps=2",
     "evolve.every_steps=1",
     "match.hall_of_fame_frac=0.7",
     "match.hall_of_fame_size=1",
@@ -73,6 +74,10 @@ def test_every_generation_has_its_check_up(journal: Journal) -> None:
         assert row["won_frac"] == (pytest.approx(won / len(solved)) if solved else None)
         assert json.loads(row["warnings"]) == []  # no warning within the first ten steps
         assert row["student_weight_diversity"] is None or row["student_weight_diversity"] >= 0
+
+
+def test_students_are_evaluated_at_the_interval_and_at_the_end(journal: Journal) -> None:
+    assert {row["step"] for row in journal.query("SELECT step FROM evaluation")} == {0, 2, 3}
 
 
 def test_the_report_shows_the_check_ups(run: Path, tmp_path: Path) -> None:
