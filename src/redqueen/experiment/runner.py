@@ -27,7 +27,7 @@ from redqueen.files import naming_remedy, read_plain
 from redqueen.fitting import fit_to_base
 from redqueen.journal import Journal, read
 from redqueen.report.pages import write_report
-from redqueen.run.continuation import has_ended
+from redqueen.run.continuation import has_ended, spent_so_far
 from redqueen.run.interruption import ask_to_stop
 from redqueen.run.progress import SECONDS_BETWEEN_LINES
 from redqueen.run.store import CONFIG, JOURNAL, REPORT
@@ -127,10 +127,9 @@ def with_limit(plan: Experiment, planned: Planned, folder: Path) -> Config:
     reference, config = plan.reference_of(planned), fitted(planned.config)
     if reference is None:
         return config
-    spent = _spent(folder / reference.folder)
-    limit: dict[str, object] = (
-        {"max_tokens": int(spent["tokens"])} if planned.match == "tokens" else {"max_seconds": spent["seconds"]}
-    )
+    with Journal.open(folder / reference.folder / JOURNAL, read_only=True) as journal:
+        spent = spent_so_far(journal)
+    limit = {"max_tokens": spent.tokens} if planned.match == "tokens" else {"max_seconds": spent.seconds}
     return config.model_copy(update={"run": config.run.model_copy(update=limit)})
 
 
@@ -141,11 +140,6 @@ def fitted(config: Config) -> Config:
     arms and not to others.
     """
     return config if config.model.base == EMBEDDED else fit_to_base(config).config
-
-
-def _spent(folder: Path) -> dict[str, float]:
-    with Journal.open(folder / JOURNAL, read_only=True) as journal:
-        return {"tokens": read.tokens_sampled(journal), "seconds": read.step_seconds(journal)}
 
 
 def seconds_left(finished: Sequence[tuple[str, float]], todo: Sequence[str], jobs: int = 1) -> float | None:
