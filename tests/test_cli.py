@@ -119,7 +119,7 @@ def test_a_config_that_cannot_be_played_is_refused_and_nothing_is_written(
         ("evolve.constants.M4.mutation_std=-1", "evolve.constants: operator M4: mutation_std"),
         ("evolve.constants.M4.nope=1", "evolve.constants: operator M4 has no constant 'nope'"),
         ("evolve.constants.X3.num_leading=99", "evolve.constants.X3.num_leading is 99, and an adapter has"),
-        ("propose.policy_hook=nowhere:refuse", "propose.policy_hook 'nowhere:refuse' cannot be imported"),
+        ("propose.policy_hook=nowhere:refuse", "propose.policy_hook: nowhere:refuse cannot be imported"),
         ("propose.policy_rules=['(']", "propose.policy_rules: '(' is not a regular expression"),
         ("propose.domains=['code', 'maths']", "have no prompts in the format fewshot"),
         ("population.founders=nowhere", "nowhere/adapter_config.json: No such file"),

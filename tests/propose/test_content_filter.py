@@ -91,9 +91,12 @@ def test_a_hook_that_fails_lets_nothing_pass() -> None:
     ("fields", "said"),
     [
         ({"policy_rules": ("(",)}, r"policy_rules: '\(' is not a regular expression"),
-        ({"policy_hook": "nowhere_at_all:f"}, "policy_hook 'nowhere_at_all:f' cannot be imported"),
-        ({"policy_hook": "json:nothing"}, "policy_hook 'json:nothing' cannot be imported"),
-        ({"policy_hook": "json:__name__"}, "policy_hook 'json:__name__' is not a function"),
+        ({"policy_hook": "nowhere_at_all:f"}, "policy_hook: nowhere_at_all:f cannot be imported"),
+        ({"policy_hook": "json:nothing"}, "policy_hook: json:nothing cannot be imported"),
+        (
+            {"policy_hook": "json:__name__"},
+            "policy_hook: json:__name__ is a str: name a function that takes a Candidate",
+        ),
     ],
 )
 def test_a_wrong_rule_or_hook_is_named_before_anything_runs(fields: dict, said: str) -> None:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from redqueen.config import ProposeConfig, VerifyConfig
 from redqueen.domains.domain import Item
 from redqueen.domains.frames import control_tokens
 from redqueen.domains.prompt_format import PromptFormat, decoded
-from redqueen.domains.registry import JobRunner, check, domain_of, frozen_items, import_named, kind_of
+from redqueen.domains.registry import JobRunner, check, domain_of, frozen_items, import_as, kind_of
 from redqueen.errors import UserError
 from redqueen.propose.buffer import duplicate_keys
 from redqueen.records import Candidate, Rejection, Task
@@ -46,7 +46,12 @@ def load_content_filter(config: ProposeConfig) -> ContentFilter:
             raise UserError(
                 f"propose.policy_rules: {rule!r} is not a regular expression ({error}); correct or remove it"
             ) from None
-    return ContentFilter(tuple(rules), _import_hook(config.policy_hook), config.policy_hook)
+    name, hook = config.policy_hook, None
+    try:
+        hook = import_as(name, cast(Any, Callable), "a function that takes a Candidate") if name else None
+    except UserError as error:
+        raise UserError(f"propose.policy_hook: {error}") from None
+    return ContentFilter(tuple(rules), hook, name)
 
 
 def refuse(candidates: Sequence[Candidate], content_filter: ContentFilter) -> list[Rejection | None]:
@@ -83,20 +88,6 @@ def _refusal(candidate: Candidate, content_filter: ContentFilter) -> Rejection |
             f"({type(error).__name__}: {error}); correct it, then resume the run"
         ) from error
     return Rejection(candidate, REASON, str(why)) if why else None
-
-
-def _import_hook(name: str) -> Hook | None:
-    if not name:
-        return None
-    try:
-        hook = import_named(name)
-    except Exception as error:  # importing runs the user's code
-        raise UserError(
-            f"propose.policy_hook {name!r} cannot be imported ({error}); write it as module:function, importable here"
-        ) from None
-    if not callable(hook):
-        raise UserError(f"propose.policy_hook {name!r} is not a function; name one that takes a Candidate")
-    return hook  # type: ignore[no-any-return]
 
 
 def reject_duplicates(
