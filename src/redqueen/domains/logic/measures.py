@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from redqueen.domains.logic.deduction import Counts, Solver, TooHardError
+from redqueen.domains.logic.deduction import Counts, Solver, TooHardError, names_in
 from redqueen.domains.logic.language import Node, Puzzle, first_line, read_puzzle, write_clue
 from redqueen.records import Task
 
@@ -82,7 +82,8 @@ def normal_form(puzzle: Puzzle) -> str:
     colours = ["0"] * num
     for _ in range(_ROUNDS):
         colours = [
-            "|".join(sorted(_coloured(clue, colours, at) for clue in clues if _mentions(clue, at))) for at in range(num)
+            "|".join(sorted(_coloured(clue, colours, at) for clue in clues if at in names_in(clue)))
+            for at in range(num)
         ]
         ranks = {colour: str(rank) for rank, colour in enumerate(sorted(set(colours)))}
         colours = [ranks[colour] for colour in colours]
@@ -107,14 +108,6 @@ def _oriented(node: Node) -> Node:
         return ("says", node[1], _oriented(node[2]))
     parts = [_oriented(part) for part in node[1:]]
     return (_SWAPPED[node[0]], *parts[::-1]) if node[0] in _SWAPPED else (node[0], *parts)
-
-
-def _mentions(node: Node, at: int) -> bool:
-    if node[0] == "num":
-        return False
-    if node[0] in ("var", "says") and node[1] == at:
-        return True
-    return any(_mentions(part, at) for part in node[1:] if isinstance(part, tuple))
 
 
 def _coloured(node: Node, colours: list[str], own: int) -> str:
