@@ -20,7 +20,6 @@ from transformers import AutoModelForCausalLM
 from redqueen.adapters.bank import AdapterBank
 from redqueen.adapters.base import freeze
 from redqueen.config import LearnConfig
-from redqueen.config.training import SamplerConfig
 from redqueen.learn.torch_learner import TorchLearner, TorchStore
 from redqueen.remote.canary import Probe
 from redqueen.remote.fleet import Fleet
@@ -119,12 +118,11 @@ class SharedProbe(Probe):
 def opened(store: TorchStore, *servers: SmallServer, **settings: float) -> Iterator[Fleet]:
     """A fleet over servers, opened and closed again."""
     options = {"reconnect_s": 60.0, "canary_tolerance": 0.01, "pause_s": 0.1} | settings
-    config = SamplerConfig(kind="vllm", urls=[server.url for server in servers])
     with ExitStack() as stack:
         for name, value in options.items():
             module = "server" if name in ("answer_s", "max_requests") else "fleet"
             stack.enter_context(patch(f"redqueen.remote.{module}.{name.upper()}", value))
-        fleet = Fleet(config, Versions(store.bank, ""), SharedProbe(store.bank, PROMPTS))
+        fleet = Fleet([server.url for server in servers], Versions(store.bank, ""), SharedProbe(store.bank, PROMPTS))
         stack.callback(fleet.close)
         fleet.open()
         yield fleet

@@ -12,7 +12,6 @@ from unittest.mock import patch
 
 import pytest
 
-from redqueen.config.training import SamplerConfig
 from redqueen.errors import UserError
 from redqueen.remote.server import MAX_BYTES, Server, ServerLost
 
@@ -44,7 +43,7 @@ def server_that(reply: Reply, answer_s: float = 0.5) -> Iterator[Server]:
 
     threading.Thread(target=serve, daemon=True).start()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    server = Server(url, SamplerConfig(urls=[url]), vocabulary=10)
+    server = Server(url, vocabulary=10)
     try:
         with patch("redqueen.remote.server.ANSWER_S", answer_s):
             yield server

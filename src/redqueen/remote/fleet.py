@@ -21,7 +21,6 @@ from torch import Tensor
 from redqueen.adapters.bank import AdapterBank
 from redqueen.adapters.memory import TextLimits
 from redqueen.config import Config
-from redqueen.config.training import SamplerConfig
 from redqueen.errors import UserError
 from redqueen.remote.canary import STEPS, Probe, judge_all, probe_prompts
 from redqueen.remote.server import TOP, Sampled, Server, ServerLost
@@ -75,7 +74,7 @@ class Replica:
 def open_fleet(config: Config, bank: AdapterBank, tokenizer: PreTrainedTokenizerBase, limits: TextLimits) -> Fleet:
     """Open the fleet of a run. Raises UserError when a server is missing or fails its canary."""
     probe = Probe(bank, probe_prompts(config, tokenizer, limits.max_positions - STEPS))
-    fleet = Fleet(config.sampler, Versions(bank, config.sampler.adapter_folder), probe)
+    fleet = Fleet(config.sampler.urls, Versions(bank, config.sampler.adapter_folder), probe)
     try:
         fleet.open()
     except BaseException:
@@ -87,9 +86,9 @@ def open_fleet(config: Config, bank: AdapterBank, tokenizer: PreTrainedTokenizer
 class Fleet:
     """All servers of a run. Prints on stderr when a server is lost or back."""
 
-    def __init__(self, config: SamplerConfig, versions: Versions, probe: Probe) -> None:
-        self.config, self.versions, self.probe = config, versions, probe
-        self.replicas = [Replica(Server(url, config, probe.vocabulary)) for url in config.urls]
+    def __init__(self, urls: Sequence[str], versions: Versions, probe: Probe) -> None:
+        self.versions, self.probe = versions, probe
+        self.replicas = [Replica(Server(url, probe.vocabulary)) for url in urls]
 
     def open(self) -> None:
         """Wait for every server and check it. Raises UserError when one is missing or fails its canary."""

@@ -21,7 +21,6 @@ from urllib.parse import urlsplit
 from redqueen.adapters.base_shape import model_source
 from redqueen.adapters.memory import fit_limits
 from redqueen.config import Config
-from redqueen.config.training import SamplerConfig
 from redqueen.display import visible
 from redqueen.errors import UserError, how_to_install
 
@@ -92,10 +91,10 @@ class Sampled:
 class Server:
     """The server at ``url`` of a base with ``vocabulary`` tokens. Raises UserError when the HTTP client is missing."""
 
-    def __init__(self, url: str, config: SamplerConfig, vocabulary: int) -> None:
+    def __init__(self, url: str, vocabulary: int) -> None:
         if httpx is None:
             raise UserError(f'sampler.kind = "vllm" needs an HTTP client: {how_to_install("vllm")}')
-        self.url, self.config, self.vocabulary = url, config, vocabulary
+        self.url, self.vocabulary = url, vocabulary
         key = os.environ.get(API_KEY)
         self.client = httpx.AsyncClient(
             base_url=self.url,
