@@ -19,7 +19,6 @@ from redqueen.report.compare import labels_of
 from redqueen.run.store import JOURNAL, refuse_own_file
 
 FORMATS = ("csv", "parquet")
-ROWS_AT_A_TIME = 10_000
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 """Beginnings of a cell that a spreadsheet interprets as a formula."""
