@@ -11,6 +11,7 @@ Sources, in ``experiments/tables/``:
   ``rounds.toml``, ``members.toml`` and ``lasting-rounds.toml``, and of P2, as shares, with the bootstrap interval over
   items from the run's journal. Between arms, the interval is Welch's t over seeds with degrees of freedom rounded down,
   and p is from the exact permutation test (``redqueen.statistics``).
+- ``members_pass8.csv``: P4's products again on the first 800 items, greedily and by eight samples, as shares.
 - ``genes.csv``: attempts, right attempts and solved tasks of each run of ``genes.toml``, counted in its journal.
 - ``base_temperatures.csv``: the untrained embedded base, sampled at four temperatures, in points.
 - ``smollm2_claims.csv``: twelve runs on SmolLM2, judged by ``paper_claims/claims.py``, in the measure's own unit.
@@ -103,11 +104,11 @@ def _between(plan: str, arm: str, other: str, table: str, pages: tuple[str, ...]
 
 
 def _arms() -> Iterator[Figure]:
-    """Yield the comparisons of arms in ``rounds.toml``, ``members.toml`` (P4b) and P2."""
+    """Yield the comparisons of arms in ``rounds.toml``, ``members.toml`` (P4, P4b) and P2."""
     population = "4T+4S"
     for arm, other, pages, digits in (
         (population, "1T+1S equal work", (README, FAQ), 1),
-        (population, "1T+1S", (README, FAQ), 1),
+        (population, "1T+1S", (FAQ,), 1),
         (population, "no evolution", (README, FAQ), 1),
         (population, "copy_parent", (README, FAQ), 1),
         ("no evolution", "frozen teachers", (README,), 1),
@@ -115,7 +116,13 @@ def _arms() -> Iterator[Figure]:
         (population, "1T+1S held", (FAQ,), 2),
     ):
         yield _between("16 steps", arm, other, "rounds.csv", pages, digits)
+    yield _between("36 steps", population, "1T+1S equal total", "members.csv", (README, FAQ))
     yield _between("36 steps", population, "rejection sampling", "members.csv", (FAQ,))
+    of_arm: dict[str, list[float]] = {}
+    for row in rows("members_pass8.csv"):
+        of_arm.setdefault(row["arm"], []).append(100 * float(row["pass8"]))
+    found = difference(of_arm[population], of_arm["1T+1S equal total"])
+    yield Figure("36 steps: pass@8, 4T+4S less 1T+1S equal total", found.estimate, *found.interval, p=found.p)
     for arm, other in combinations(("balanced answers", "as many, drawn", "all answers"), 2):
         yield _between("P2", arm, other, "balanced.csv")
 
