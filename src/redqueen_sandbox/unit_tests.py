@@ -214,9 +214,8 @@ class _Session:
         """Handle all records received so far, and the ends of the two processes."""
         while (record := self.tests.next_record()) is not None:
             self.handle_tests_record(*record)
-        while (record := self.program.next_record()) is not None:
-            if self.outcome is None:  # later ones cost the judge no time
-                self.handle_program_record(*record)
+        while self.outcome is None and (record := self.program.next_record()) is not None:
+            self.handle_program_record(*record)
         if self.call is not None and self.is_ready:
             self.num_unanswered += 1
             self.program.send_text(self.call)
@@ -272,23 +271,22 @@ class _Session:
             self.fail(f"end with {detail}")
 
     def handle_program_record(self, kind: str, detail: str, text: str) -> None:
-        if kind in ("ok", "error") and not self.num_unanswered:
-            self.decide(Grade(False, "bad-frame", "an answer without a call"))
-            self.program.stop()
-        elif kind == "ready" and not self.is_ready:
+        if kind == "ready" and not self.is_ready:
             self.is_ready = True
             self.num_unanswered -= 1
-        elif kind == "ok" and self.is_ready:
+        elif kind in ("ok", "error") and self.is_ready:
             self.num_unanswered -= 1
             self.has_answered = True
-            try:
-                self.tests.send_text("=" + canonical(text, loose=True, keep_order=True, max_chars=self.max_chars))
-            except LiteralError:
-                self.decide(Grade(False, "invalid-output", "not canonical"))
-        elif kind == "error" and self.is_ready:
-            self.num_unanswered -= 1
-            self.has_answered = True
-            self.tests.send_text("!" + detail)
+            if self.num_unanswered < 0:
+                self.decide(Grade(False, "bad-frame", "an answer without a call"))
+                self.program.stop()
+            elif kind == "error":
+                self.tests.send_text("!" + detail)
+            else:
+                try:
+                    self.tests.send_text("=" + canonical(text, loose=True, keep_order=True, max_chars=self.max_chars))
+                except LiteralError:
+                    self.decide(Grade(False, "invalid-output", "not canonical"))
         elif kind in ("invalid-output", "too-large") and self.is_ready:  # not an exception: the tests may expect one
             self.decide(Grade(False, "ok", f"{kind} {detail}"))
         elif kind == "error":
