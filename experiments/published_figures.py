@@ -11,7 +11,7 @@ Sources, in ``experiments/tables/``:
   ``rounds.toml``, ``members.toml`` and ``lasting-rounds.toml``, and of P2, as shares, with the bootstrap interval over
   items from the run's journal. Between arms, the interval is Welch's t over seeds with degrees of freedom rounded down,
   and p is from the exact permutation test (``redqueen.statistics``).
-- ``members_pass8.csv``: P4's products again on the first 800 items, greedily and by eight samples, as shares.
+- ``members_pass8.csv``: right samples of eight per item, as in ``qwen_coder.csv``, of P4's products and their base.
 - ``genes.csv``: attempts, right attempts and solved tasks of each run of ``genes.toml``, counted in its journal.
 - ``base_temperatures.csv``: the untrained embedded base, sampled at four temperatures, in points.
 - ``smollm2_claims.csv``: twelve runs on SmolLM2, judged by ``paper_claims/claims.py``, in the measure's own unit.
@@ -76,6 +76,7 @@ def figures() -> list[Figure]:
     """Return every published figure."""
     return [
         *_arms(),
+        *_within_eight(),
         *_genes(),
         *_long(),
         *_temperatures(),
@@ -118,13 +119,23 @@ def _arms() -> Iterator[Figure]:
         yield _between("16 steps", arm, other, "rounds.csv", pages, digits)
     yield _between("36 steps", population, "1T+1S equal total", "members.csv", (README, FAQ))
     yield _between("36 steps", population, "rejection sampling", "members.csv", (FAQ,))
-    of_arm: dict[str, list[float]] = {}
-    for row in rows("members_pass8.csv"):
-        of_arm.setdefault(row["arm"], []).append(100 * float(row["pass8"]))
-    found = difference(of_arm[population], of_arm["1T+1S equal total"])
-    yield Figure("36 steps: pass@8, 4T+4S less 1T+1S equal total", found.estimate, *found.interval, p=found.p)
     for arm, other in combinations(("balanced answers", "as many, drawn", "all answers"), 2):
         yield _between("P2", arm, other, "balanced.csv")
+
+
+def _within_eight() -> Iterator[Figure]:
+    """Yield P4's pass@8 between arms, over seeds; pass@1 and pass@8 of the mean product less the base, over items."""
+    shares: dict[str, list[np.ndarray]] = {}
+    for row in rows("members_pass8.csv"):
+        shares.setdefault(row["who"], []).append(_right_frac(row))
+    one = {who: np.array(own) for who, own in shares.items()}  # (products, items)
+    any_ = {who: own > 0 for who, own in one.items()}
+    [population, other] = [list(100 * any_[arm].mean(axis=1)) for arm in ("4T+4S", "1T+1S equal total")]
+    found = difference(population, other)
+    yield Figure("36 steps: pass@8, 4T+4S less 1T+1S equal total", found.estimate, *found.interval, p=found.p)
+    for k, right in ((1, one), (8, any_)):
+        less = 100 * (right["4T+4S"].mean(axis=0) - right["base"][0])
+        yield _over_items(f"36 steps: pass@{k}, mean of the products of 4T+4S less base", less, ())
 
 
 def _genes() -> Iterator[Figure]:
@@ -183,8 +194,7 @@ def _qwen() -> Iterator[Figure]:
     """Yield the scores of Qwen2.5-Coder-0.5B, and its products' gains, paired over items and over seeds."""
     shares: dict[tuple[str, str, str], dict[str, np.ndarray]] = {}
     for row in rows("qwen_coder.csv"):
-        right = np.array([int(digit, 17) for digit in row["right"]]) / int(row["samples"])
-        shares.setdefault((row["suite"], row["style"], row["temperature"]), {})[row["who"]] = 100 * right
+        shares.setdefault((row["suite"], row["style"], row["temperature"]), {})[row["who"]] = 100 * _right_frac(row)
     for (suite, style, temperature), found in shares.items():
         name = f"Qwen2.5-Coder-0.5B, {suite}, {style}, temperature {temperature}"
         gains = []
@@ -202,6 +212,11 @@ def _qwen() -> Iterator[Figure]:
         if gains:
             pages = (README,) if suite in ("cruxeval-o", "cruxeval-i", "gsm8k") else ()
             yield Figure(f"{name}: distilled less base, over three seeds", fmean(gains), *mean_interval(gains), pages)
+
+
+def _right_frac(row: dict[str, str]) -> np.ndarray:
+    """Return the share of right samples by item, from the digits of a row."""
+    return np.array([int(digit, 17) for digit in row["right"]]) / int(row["samples"])
 
 
 def _over_items(name: str, values: np.ndarray, pages: tuple[str, ...]) -> Figure:
