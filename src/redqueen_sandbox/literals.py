@@ -79,7 +79,7 @@ def canonical(
 
     def read() -> str:
         source = _checked(text, max_chars).strip(_BLANKS)
-        if source[:1] == "#" and (comments := _COMMENTS.match(source)):
+        if comments := _COMMENTS.match(source):
             source = source[comments.end() :]
         depth = _scan(source)
         tree = _parsed(source)

@@ -94,7 +94,7 @@ def comparable(text: str) -> Fraction | str:
 
 def _grade_function(task: Task, answer: str, rules: Rules) -> Jobs[Grade]:
     """Grade a program: its function must return the expected value of every test."""
-    return (yield from grade_function(answer, task.inputs, task.outputs, rules, task.code))
+    return grade_function(answer, task.inputs, task.outputs, rules, task.code)
 
 
 def _check(candidate: Candidate, rules: Rules, terms: VerifyConfig) -> Task | Rejection:

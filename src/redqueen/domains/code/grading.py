@@ -48,7 +48,7 @@ def grade_input(task: Task, answer: str, rules: Rules) -> Generator[Job, Run, Gr
 
 def grade_program(task: Task, answer: str, rules: Rules) -> Generator[Job, Run, Grade]:
     """Grade an induction: the answered program must give every hidden output."""
-    return (yield from grade_function(answer, task.inputs[task.num_shown :], task.outputs[task.num_shown :], rules))
+    return grade_function(answer, task.inputs[task.num_shown :], task.outputs[task.num_shown :], rules)
 
 
 def grade_function(

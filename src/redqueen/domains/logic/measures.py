@@ -79,10 +79,11 @@ def normal_form(puzzle: Puzzle) -> str:
     """
     clues = [_oriented(clue) for clue in puzzle.clues]
     num = len(puzzle.names)
+    mentions = [(clue, names_in(clue)) for clue in clues]
     colours = ["0"] * num
     for _ in range(_ROUNDS):
         colours = [
-            "|".join(sorted(_coloured(clue, colours, at) for clue in clues if at in names_in(clue)))
+            "|".join(sorted(_coloured(clue, colours, at) for clue, names in mentions if at in names))
             for at in range(num)
         ]
         ranks = {colour: str(rank) for rank, colour in enumerate(sorted(set(colours)))}
