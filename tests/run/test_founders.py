@@ -61,9 +61,13 @@ def test_the_members_begin_with_the_founders_in_turn(table: Table, tmp_path: Pat
         store.load(member.slot, genotype)
 
 
-def test_a_founder_that_was_exported_on_another_base_is_refused(tmp_path: Path) -> None:
-    genotype, config = adapter(1), config_of(population={"founders": [str(tmp_path)]})
-    plain, own = plain_config(genotype, "base", ["q_proj"]), weights_sha256(Path(model_source(config.model.base)))
+@pytest.mark.parametrize("base", ["embedded", "one.gguf"])
+def test_a_founder_that_was_exported_on_another_base_is_refused(base: str, tmp_path: Path) -> None:
+    if base != "embedded":
+        base = str(tmp_path / base)
+        Path(base).write_bytes(b"GGUF")
+    genotype, config = adapter(1), config_of(population={"founders": [str(tmp_path)]}, model={"base": base})
+    plain, own = plain_config(genotype, "base", ["q_proj"]), weights_sha256(Path(model_source(base)))
     write_adapter(tmp_path, plain, genotype, own)
     assert [one.base_sha256 for one in founders_of(config)] == [own]
     write_adapter(tmp_path, plain, genotype, "0" * 64)

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from redqueen.adapters.base_shape import model_source, weights_sha256
+from redqueen.adapters.base_shape import identify_base
 from redqueen.adapters.genotype import on_cpu
 from redqueen.adapters.memory import TextLimits
 from redqueen.adapters.peft import Adapter, founder_like, read_adapter
@@ -87,8 +86,7 @@ def founders_of(config: Config) -> list[Adapter]:
         adapters = [read_adapter(folder) for folder in config.population.founders]
     except UserError as error:
         raise UserError(f"population.founders: {error}") from None
-    base = Path(model_source(config.model.base))
-    known = weights_sha256(base) if adapters and base.is_dir() else ""
+    known = identify_base(config.model.base).sha256 if adapters else ""
     for adapter in adapters:
         if known and adapter.base_sha256 not in ("", known):
             raise UserError(f"population.founders: {adapter.folder} was trained on another base than model.base")
