@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from redqueen.commands.task_rows import COLUMNS, NEEDED, format_named, task_of_row
 from redqueen.config import Config
+from redqueen.domains.code.measures import UNPARSABLE
 from redqueen.domains.frames import MARKS, ChatFrame, extract_program
 from redqueen.domains.prompt_format import end_tokens
 from redqueen.domains.registry import grade
@@ -188,7 +189,7 @@ def runnable_tests(tests: object, entry: object, where: str) -> str:
     text = with_stand_in("\n".join(parts).removeprefix("\ufeff"))
     try:
         body = ast.parse(text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except UNPARSABLE as error:
         raise UserError(f"{where}: the tests are not Python ({error}): give assertions that call {entry}") from None
     calls = [_call(node, where) for node in body if _is_uncalled_test(node, body)]
     return "\n".join([text, *calls])

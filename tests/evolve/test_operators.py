@@ -10,7 +10,7 @@ from small_adapters import adapter, dense, distance, founder, rewritten
 
 from redqueen.adapters.genotype import Genotype, clone, is_finite, norm, relative_change
 from redqueen.errors import UserError
-from redqueen.evolve.operators import OPERATORS, Child, apply, find, tuned
+from redqueen.evolve.operators import OPERATORS, Offspring, apply, find, tuned
 
 IDS = list(OPERATORS)
 CROSSOVERS = [name for name, operator in OPERATORS.items() if operator.num_parents == 2]
@@ -45,7 +45,7 @@ seeds = st.integers(0, 2**31 - 1)
 few = settings(max_examples=8, deadline=None)
 
 
-def child_of(name: str, parents: list[Genotype], seed: int, **constants: float) -> Child:
+def child_of(name: str, parents: list[Genotype], seed: int, **constants: float) -> Offspring:
     operator = tuned(find(name), constants)
     return apply(operator, parents[: operator.num_parents], [2.0, 1.0][: operator.num_parents], seed)
 

@@ -121,18 +121,18 @@ class ShardedStore:
             self.fleet.change_shard(index, "load_state", {FACTORS: factors[list(shard.slots)]} | part)
 
 
-_SLOT = re.compile(rf"(?<={re.escape(MOMENTS)})((?:[a-z]+\.)?)(\d+)(?=\.)")
-"""The slot in the name of one of the learner's tensors, after an optional prefix."""
+_SLOT = re.compile(rf"(?<={re.escape(MOMENTS)})\d+(?=\.)")
+"""The slot in the name of one of the learner's tensors."""
 
 
 def _slot_of(name: str) -> int | None:
     found = _SLOT.search(name)
-    return int(found[2]) if found else None
+    return int(found[0]) if found else None
 
 
 def _renumbered(name: str, numbers: Mapping[int, int]) -> str:
     """Return the name with its slot replaced according to ``numbers``."""
-    return _SLOT.sub(lambda found: f"{found[1]}{numbers[int(found[2])]}", name)
+    return _SLOT.sub(lambda found: str(numbers[int(found[0])]), name)
 
 
 def sharded_adapters(config: Config, host: Host) -> Adapters:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from redqueen.config import VerifyConfig
 from redqueen.domains.code.grading import grade_function
+from redqueen.domains.code.measures import UNPARSABLE
 from redqueen.domains.domain import Domain, ParsedProposal, Shown, TaskKind, Words, plain_task
 from redqueen.domains.frames import END, THINK_FIRST, asked, program_in
 from redqueen.domains.rows import Row, rows_of_file, rows_of_hub
@@ -65,7 +66,7 @@ def _pairs(row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
     text = "\n".join(tests) if isinstance(tests, list) and all(isinstance(t, str) for t in tests) else tests
     try:
         body = ast.parse(text).body if isinstance(text, str) else []
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         body = []
     for node in body:
         compared = node.test if isinstance(node, ast.Assert) else None

@@ -34,7 +34,7 @@ class Operator:
 
 
 @dataclass(frozen=True)
-class Child:
+class Offspring:
     """A child with the constants that made it and its distance from its first parent."""
 
     genotype: Genotype
@@ -175,7 +175,7 @@ def tuned(operator: Operator, overrides: Mapping[str, float]) -> Operator:
         raise UserError(f"operator {operator.id}: {first_fault(error)}") from None
 
 
-def apply(operator: Operator, parents: Sequence[Genotype], fitness: Sequence[float], rng_seed: int) -> Child:
+def apply(operator: Operator, parents: Sequence[Genotype], fitness: Sequence[float], rng_seed: int) -> Offspring:
     """Make one child; the same seed gives the same child.
 
     The child is made on the CPU, wherever the parents are, so that a seed gives the same child on every device.
@@ -190,7 +190,7 @@ def apply(operator: Operator, parents: Sequence[Genotype], fitness: Sequence[flo
     rng = torch.Generator().manual_seed(rng_seed)
     with torch.no_grad():
         made = operator.apply(Breeding(parents, fitness, rng), operator.constants)
-    return Child(made.genotype, made.constants, _change(made, parents[0]))
+    return Offspring(made.genotype, made.constants, _change(made, parents[0]))
 
 
 def _change(made: Variation, parent: Genotype) -> RelativeChange:

@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Sequence
 
+from redqueen.domains.code.measures import UNPARSABLE
 from redqueen_sandbox.literals import LiteralError, canonical, read_call
 
 
@@ -73,7 +74,7 @@ def _defaults(signature: ast.arguments) -> dict[str, str]:
     for parameter, value in pairs:
         try:
             found[parameter.arg] = canonical(ast.unparse(value))
-        except (LiteralError, ValueError, RecursionError, MemoryError):
+        except (LiteralError, *UNPARSABLE):
             found[parameter.arg] = ""
     return found
 
@@ -84,7 +85,7 @@ def _signature(code: str) -> tuple[ast.arguments | None, set[str]]:
     """
     try:
         tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return None, set()
     found: ast.arguments | None = None
     num_bound = 0

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
+from redqueen.domains.code.measures import UNPARSABLE
+
 MAX_CHARS = 100_000
 """A longer program is its own normal form (ours): the time is proportional to the length."""
 MAX_CODE_BYTES = 32_768
@@ -46,7 +48,7 @@ def normalise(code: str) -> str:
                 text = ast.dump(tree)
         entry = writer.argument(renamer.renamed.get("f", "f"))
         return text if entry == "v0" else f"{text}\n# {entry} is asked"
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNPARSABLE:
         return code.strip()
 
 
