@@ -107,7 +107,7 @@ def play(engine: Engine, state: State, times: Times) -> None:
     with times.part("propose"):
         proposals = loop.propose(state, engine, streams, matches)
     with times.part("verify"):
-        verdicts = loop.verify(state, engine, proposals)
+        verdicts = loop.verify(state, engine, streams, proposals)
     with times.part("solve"):
         sampled = loop.solve(state, engine, streams, matches, verdicts)
     with times.part("grade"):

@@ -25,20 +25,20 @@ This page is written by `docs/write_cli.py` from the commands themselves.
 | code | means |
 |---|---|
 | 0 | done |
-| 1 | the answer is no: `diff` or `replay --judge` found a difference, `doctor` a fault, `train` no valid task |
-| 2 | a mistake in what was given: a sentence on standard error names it and the remedy; nothing is written |
+| 1 | `diff` or `replay --judge` found a difference, `doctor` or `validate` a fault, `train` or `resume` no task |
+| 2 | a mistake in what was given, or a full disk: a sentence on standard error names it and the remedy |
 | 130 | stopped by Ctrl-C or SIGTERM; what was begun can be resumed |
 | 141 | whoever read the output went away |
 
 ## Habits
 
-- `train` and `resume` end after the phase that runs, with a checkpoint, at the first Ctrl-C or SIGTERM, and at once
-  at the second. A step that has begun to learn is finished first.
+- `train` and `resume` end with a checkpoint at the first Ctrl-C or SIGTERM, and at once at the second. A step that
+  has begun to learn is finished first, an earlier one dropped.
 - Progress goes to standard error: a changing block with the time left on a terminal, one line a step and every ten
   seconds everywhere else, and under `NO_COLOR` or `TERM=dumb`.
 - Where other programs keep the cores busy, threads of numeric work sleep while they wait instead of spinning
   (`OMP_WAIT_POLICY=PASSIVE`); set `OMP_WAIT_POLICY` to decide yourself.
-- `--json` prints JSON in plain ASCII: one object, or one object a line for lists of tasks.
+- `--json` prints JSON in plain ASCII: an object or an array; `tasks` prints one object a line.
 - What a model wrote is shown with control and bidi characters written out; nothing in it moves a cursor.
 - In a CSV table, a text that begins with `=`, `+`, `-`, `@`, a tab or a line end gets an apostrophe in front, since a
   spreadsheet would calculate it; NULL is an empty cell. Parquet (extra `parquet`) keeps everything as it is.

@@ -12,7 +12,7 @@ from redqueen.domains.code.kinds import CODE
 from redqueen.domains.frames import IN
 from redqueen.domains.registry import kind_of
 from redqueen.engine import Engine
-from redqueen.loop import StepReport, run_step
+from redqueen.loop import StepReport, run_step, tasks_in
 from redqueen.match import STANDARD, Winner
 from redqueen.records import Attempt, Candidate, Grade, Individual, Match, Outcome, Rating, Rejection, Task
 from redqueen.run.record import step_metrics
@@ -202,15 +202,19 @@ def test_a_proposal_cut_off_at_its_limit_is_unparsable_and_an_answer_cut_off_is_
     assert {(o.attempt.answer, o.grade.verdict) for o in outcomes} == {(None, "unparsable")}
 
 
-def test_a_task_asked_twice_is_refused_the_second_time(table: Table) -> None:
+def test_of_equal_proposals_of_all_teachers_a_drawn_one_stays_and_later_ones_are_refused(table: Table) -> None:
     def same(prompt: str, slot: int, sample: int) -> str:
         return f"def f(x):\n    return x * 7{IN}1"
 
-    state, engine = table.sit(config_of(propose=OUTPUTS), same, half)
-    state, report = run_step(state, engine, Clock())
-    assert [isinstance(v, Task) for v in report.verdicts] == [True, False, False, False]
-    assert [v.reason for v in report.verdicts if isinstance(v, Rejection)] == ["duplicate"] * 3
-    assert report.credit.proposal_rewards == (0.5, -1.0, -1.0, -1.0)
+    authors = set()
+    for rng_seed in range(8):
+        state, engine = table.sit(config_of(run={"rng_seed": rng_seed}, propose=OUTPUTS), same, half)
+        state, report = run_step(state, engine, Clock())
+        [task] = tasks_in(report.verdicts)
+        authors.add(task.teacher)
+        assert [v.reason for v in report.verdicts if isinstance(v, Rejection)] == ["duplicate"] * 3
+        assert sorted(map(float, report.credit.proposal_rewards)) == [-1.0, -1.0, -1.0, 0.5]
+    assert authors == {"T1", "T2"}
     state, report = run_step(state, engine, Clock())
     assert [v.reason for v in report.verdicts if isinstance(v, Rejection)] == ["duplicate"] * 4
 

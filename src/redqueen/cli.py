@@ -354,7 +354,7 @@ def evaluate(
     ] = "",
     suite: Annotated[
         str,
-        typer.Option(help="mini, maths, logic, humaneval... (an unknown one lists all); paper: its ten benchmarks."),
+        typer.Option(help="mini, maths, logic, humaneval... (an unknown one lists all); paper: ten benchmarks."),
     ] = "",
     data: Annotated[Path | None, typer.Option(help="The items as a file; default: the hub, or the package.")] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first items.")] = None,

@@ -1,8 +1,8 @@
 """One step of PopuLoRA, phase by phase: the file to read first.
 
-    match -> propose -> verify -> solve -> learn -> distill -> evolve
+    match -> propose -> verify -> solve (and grade) -> learn -> distill -> evolve
 
-The functions below are the phases, in this order; each takes the results of earlier phases. The state is passed in and
+The functions below are the phases, in this order, then their helpers; each takes the results of earlier phases. The state is passed in and
 returned, never changed in place. Only the members' adapters (``engine.store``, ``engine.learner``) change in place,
 from ``learn`` on. Every random draw comes from a stream that is named by (seed, step, purpose).
 """
@@ -89,11 +89,12 @@ def run_step(state: State, engine: Engine, clock: Clock, is_last: bool = False) 
     is_last = is_last or state.step == engine.config.run.num_steps
 
     with clock.phase("match"):
-        matches, pairing_metrics = match(state, engine, streams), match_metrics(state, engine)
+        matches = match(state, engine, streams)
+        pairing_metrics = match_metrics(state, engine)
     with clock.phase("propose"):
         proposals = propose(state, engine, streams, matches)
     with clock.phase("verify"):
-        verdicts = verify(state, engine, proposals)
+        verdicts = verify(state, engine, streams, proposals)
     with clock.phase("solve"):
         sampled = solve(state, engine, streams, matches, verdicts)
     with clock.phase("verify"):
@@ -142,7 +143,7 @@ def match(state: State, engine: Engine, streams: Streams) -> list[Match]:
 
 
 def match_metrics(state: State, engine: Engine) -> dict[str, float]:
-    """Return the share of pairings that depends on the ratings; no metric if the rule ignores ratings."""
+    """Return how far the ratings change a first draw; no metric if the rule ignores ratings."""
     if engine.config.population.single or engine.config.match.rule != "pfsp":
         return {}
     teachers, students = ([member.rating for member in members] for members in (state.teachers, state.students))
@@ -169,20 +170,22 @@ def propose(state: State, engine: Engine, streams: Streams, matches: Sequence[Ma
     )
 
 
-def verify(state: State, engine: Engine, proposals: Sequence[Proposal]) -> list[Task | Rejection]:
+def verify(state: State, engine: Engine, streams: Streams, proposals: Sequence[Proposal]) -> list[Task | Rejection]:
     """Phase 3. Check each proposal; it becomes a task, or a rejection with its reason.
 
     A proposal is rejected if the content filter forbids it, if it is invalid or not deterministic, if a held-out suite
-    contains it, if its prompt would be too long, or if it was proposed before. ``domains/registry.py`` calls the
-    ``check`` of each kind. Programs run in the sandbox: see ``check_program`` in ``domains/code/checking.py``, and for
-    determinism ``confirm`` in ``redqueen_sandbox/programs.py``.
+    contains it, if its prompt would be too long, or if it was proposed before; of a step's equal proposals a drawn one
+    stays. ``domains/registry.py`` calls the ``check`` of each kind. Programs run in the sandbox: see ``check_program``
+    in ``domains/code/checking.py``, and for determinism ``confirm`` in ``redqueen_sandbox/programs.py``.
     """
     candidates = [proposal.candidate for proposal in proposals]
+    # What the filter allows runs in the sandbox
     verdicts = check_allowed(candidates, engine.content_filter, engine.verifier, engine.config.verify)
     verdicts = reject_held_out(candidates, verdicts)
     limit = engine.limits.solve_prompt_tokens
     verdicts = reject_too_long(candidates, verdicts, engine.prompt_format, engine.tokenizer, limit)
-    return reject_duplicates(candidates, verdicts, state.buffer.asked)
+    order = streams.rng("repeats").permutation(len(candidates))
+    return reject_duplicates(candidates, verdicts, state.buffer.asked, order)
 
 
 def solve(
@@ -226,12 +229,14 @@ def learn(
     crowding = curriculum.crowding(state.memory, tasks, solved)
     credit = assign_credit(proposals, verdicts, graded, config, crowding, state.baselines)
 
+    # The policy-gradient update of the members' adapters
     id_of_slot = {i.slot: i.id for i in state.individuals}
     tuned = tunings(state.individuals, state.step, engine.config)
     updates = engine.learner.update([r for r in credit.rollouts if r.slot in id_of_slot], tuned)
     stepped = {id_of_slot[u.slot] for u in updates if u.stepped}
     not_finite = {id_of_slot[u.slot] for u in updates if not u.ok}
 
+    # Ratings, and what later steps read: tasks to show, rewards for selection, tasks to probe, answers to distill
     games = score_games(matches, verdicts, graded)
     new_rewards, window = rewards_by_member(credit, proposals, graded), engine.config.evolve.every_steps
     state = replace(
@@ -246,23 +251,6 @@ def learn(
         broken=(state.broken - stepped) | not_finite,
     )
     return state, LearnResult(tuple(games), crowding, credit, tuple(updates))
-
-
-def tunings(individuals: Sequence[Individual], step: int, config: Config) -> dict[int, Tuning]:
-    """Return each member's learning rate (that of ``step`` times its gene) and temperature factor, by slot.
-
-    The factor multiplies the learner's temperature, which is ``solve.temperature``.
-    """
-    rate = config.learn.learning_rate * config.learn.rate_frac(step, config.run.num_steps)
-    teacher_factor = config.propose_temperature / config.solve.temperature
-    return {
-        i.slot: Tuning(
-            rate * i.genes.learning_rate,
-            i.genes.temperature * (teacher_factor if i.role == "teacher" else 1.0),
-            num_updates=config.learn.updates_per_step,
-        )
-        for i in individuals
-    }
 
 
 def distill(
@@ -304,10 +292,10 @@ def evolve(state: State, engine: Engine, streams: Streams) -> tuple[State, Evolv
     )
     children: list[Child] = []
     metrics = probe_figures(probe)
-    for role in ("teacher", "student", "both"):
+    for role in ("teacher", "student", "both"):  # both: the single agent
         members = [i for i in state.individuals if i.role == role]
         if members and config.enabled and not (clones and role == "student"):
-            born = replace_weakest(
+            newborns = replace_weakest(
                 members,
                 fitness=fitness,
                 broken=state.broken,
@@ -316,12 +304,29 @@ def evolve(state: State, engine: Engine, streams: Streams) -> tuple[State, Evolv
                 store=engine.store,
                 rng=streams.rng("evolve", role),
             )
-            children += born
-            if born:
-                replaced = [child.birth.replaced for child in born]
+            children += newborns
+            if newborns:
+                replaced = [child.birth.replaced for child in newborns]
                 metrics[f"evolve/left_rank/{role}"] = rank_frac(replaced, members, state.rewards)
     state = replace(state, hall=hall).with_newborns([child.individual for child in children])
     return state, EvolveResult(tuple(children), tuple(admitted), metrics)
+
+
+def tunings(individuals: Sequence[Individual], step: int, config: Config) -> dict[int, Tuning]:
+    """Return each member's learning rate (that of ``step`` times its gene) and temperature factor, by slot.
+
+    The factor multiplies the learner's temperature, which is ``solve.temperature``.
+    """
+    rate = config.learn.learning_rate * config.learn.rate_frac(step, config.run.num_steps)
+    teacher_factor = config.propose_temperature / config.solve.temperature
+    return {
+        i.slot: Tuning(
+            rate * i.genes.learning_rate,
+            i.genes.temperature * (teacher_factor if i.role == "teacher" else 1.0),
+            num_updates=config.learn.updates_per_step,
+        )
+        for i in individuals
+    }
 
 
 def students_by_teacher(matches: Sequence[Match]) -> dict[str, tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,10 +31,15 @@ def halve(breeding, constants):
 
 
 HALF = Operator("half", "half of the parent", "mutation", 1, "dW / 2", "mine", halve, NoConstants())
+THREE = Operator("three", "of three parents", "crossover", 3, "dW / 2", "mine", halve, NoConstants())
 
 
 def youngest(member, evidence):
     return float(member.born_step)
+
+
+def oldest(member, evidence):
+    return -float(member.born_step)
 
 
 def nothing(member, evidence):
@@ -70,9 +76,9 @@ def test_an_operator_of_the_users_own_breeds_and_an_unknown_one_is_refused_with_
     parent = saved(tmp_path / "a", 1)
     told = redqueen.breed("my_operators:HALF", [parent], tmp_path / "child")
     assert told["relative_change"]["overall"] == pytest.approx(0.5)
-    for name, reason in [("my_operators:OWL", "cannot be imported"), ("my_operators:youngest", "is a function")]:
+    for name, reason in {"OWL": "cannot be imported", "youngest": "is a function", "THREE": "takes 3 parents"}.items():
         with pytest.raises(UserError, match=reason):
-            find(name)
+            find(f"my_operators:{name}")
     with pytest.raises(ValueError, match="module:NAME"):
         EvolveConfig(operators=("half",))
 
@@ -89,6 +95,10 @@ def test_a_fitness_of_the_users_own_is_asked_for_each_member_and_must_be_finite(
     members = [Individual(f"S{at}", "student", at, STANDARD.newcomer(), born_step=at) for at in range(2)]
     config = EvolveConfig(fitness="my_operators:youngest")
     assert internal_fitness(members, Evidence(), 3, config) == {"S0": 0.0, "S1": 1.0}
+    kept = EvolveConfig(fitness="my_operators:oldest", protected_steps=20)
+    assert internal_fitness(members, Evidence(), 30, kept) == {"S0": 0.0, "S1": -1.0}
+    young = [members[0], replace(members[1], born_step=30)]
+    assert internal_fitness(young, Evidence(), 31, kept) == {"S0": 0.0, "S1": 0.0}
     with pytest.raises(UserError, match="returns nan for S0"):
         internal_fitness(members, Evidence(), 3, EvolveConfig(fitness="my_operators:nothing"))
 

@@ -24,7 +24,7 @@ def task(name: str, code: str = DOUBLE, input_: str = "1", kind: str = "code_o")
 
 def reasons(judged: list[Task | Rejection], asked: list[Task]) -> list[str]:
     candidates = [candidate(str(i)) for i in range(len(judged))]
-    result = reject_duplicates(candidates, judged, map(task_key, asked))
+    result = reject_duplicates(candidates, judged, map(task_key, asked), range(len(judged)))
     assert [r.candidate.id for r in result if isinstance(r, Rejection) and r.reason == "duplicate"] == [
         str(i) for i, r in enumerate(result) if isinstance(r, Rejection) and r.reason == "duplicate"
     ]
@@ -59,7 +59,7 @@ def test_another_program_that_gives_the_same_for_these_inputs_and_others_is_a_du
     elsewhere = check([replace(one, inputs=("[5, 1, 7]",)) for one in asked[1:]], verifier)
     buffer = TaskBuffer(8).add([one for one in [first] if isinstance(one, Task)])
     for found, wanted in ((judged, [*others.values()]), (elsewhere[:1], ["ok"])):
-        result = reject_duplicates(asked[1 : 1 + len(found)], found, buffer.asked)
+        result = reject_duplicates(asked[1 : 1 + len(found)], found, buffer.asked, range(len(found)))
         assert [getattr(one, "reason", "ok") for one in result] == wanted
 
 
@@ -86,5 +86,5 @@ def test_what_was_rejected_already_keeps_its_reason_and_blocks_nothing() -> None
 def test_what_was_asked_is_remembered_though_the_buffer_did_not_keep_it() -> None:
     buffer = TaskBuffer(8, (IDENTITY,)).add([task("a"), task("b", input_="2")])
     assert [t.id for t in buffer.tasks] == ["seed", "a"]  # b is the same program
-    result = reject_duplicates([candidate("c")], [task("c", RENAMED, input_="2")], buffer.asked)
+    result = reject_duplicates([candidate("c")], [task("c", RENAMED, input_="2")], buffer.asked, [0])
     assert isinstance(result[0], Rejection) and result[0].reason == "duplicate"

@@ -310,7 +310,7 @@ def test_a_mechanism_that_did_not_act_is_listed_as_inactive(tmp_path: Path) -> N
                 tx.add_metrics({"match/rating_share": 0.02, "evolve/left_rank/teacher": 0.25 * step})
     view = read_run(tmp_path)
     told = {one.name: (one.acted, one.evidence) for one in health_of(view).mechanisms}
-    assert told["matchmaking by rating"] == (False, "2.0% of pairings")
+    assert told["matchmaking by rating"] == (False, "2.0% of draws")
     assert told["selection of teachers"] == (True, "replaced: rank 0.25 (0 worst, 0.5 chance)")
     assert told["selection of students"] == told["distillation"] == (False, "off")
     assert told["diversity of teachers, weight"][0] and not told["diversity of students, weight"][0]

@@ -40,8 +40,8 @@ class RunConfig(Section):
     num_threads: int = Field(default=0, ge=0)
     """CPU threads for tensor work; 0: all cores. The result depends on it in the last bits. Ours."""
     num_lanes: int = Field(default=1, ge=1, le=64)
-    """Parallel parts of sampling and learning on a CPU; a GPU has one. Each runs in its own thread with ``num_threads``
-    (0: the cores divided by the lanes) and its share of ``solve.max_rows`` and ``learn.micro_batch_tokens``. The result
+    """Parallel workers of sampling and learning on a CPU; a GPU has one. Each is a thread with ``num_threads`` (0:
+    the cores divided by the lanes) and its share of ``solve.max_rows`` and ``learn.micro_batch_tokens``. The result
     depends on it in the last bits. Ours: measured (bench/results/lanes.md)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device of the base; auto: CUDA if available. Ours: the same config runs on both."""

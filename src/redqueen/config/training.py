@@ -163,10 +163,10 @@ class DistillConfig(Section):
     batch_size: int = Field(default=48, ge=1)
     """Answers of one update. Ours."""
     learning_rate: float = Field(default=2e-3, gt=0)
-    """Highest learning rate; after the warm-up it falls linearly to zero. Ours: measured for the embedded base. If it
+    """Learning rate, times the warm-up, times a linear decay to zero. Ours: measured for the embedded base. If it
     is not set, a larger base gets the ``learn.learning_rate`` for its size (``fitting.py``)."""
     warmup_updates: int = Field(default=20, ge=0)
-    """Updates over which the rate rises. Ours."""
+    """Updates over which a factor of the rate rises to 1; with few answers, and so few updates, lower it. Ours."""
 
 
 class EvaluateConfig(Section):
@@ -177,8 +177,8 @@ class EvaluateConfig(Section):
     num_samples: int = Field(default=2, ge=1)
     """Sampled attempts per item, in addition to a greedy one. Ours: there are many items, so few attempts suffice."""
     control: bool = True
-    """Score once, before the first step, the bare base with every thought begun in the prompt, if the prompt format has
-    thoughts. Ours: it measures the effect of prompting alone."""
+    """Score once, before the first step, the bare base with every thought begun in the prompt; in the format
+    ``compact`` alone. Ours: it measures the effect of prompting alone."""
     max_items: int = Field(default=800, ge=0)
     """Items scored, spread over the suite; 0: all. Ours: all items took a quarter of a run; with 800 the 95 % interval
     of a paired difference is about +-2.5 points."""

@@ -156,7 +156,10 @@ def find(operator_id: str) -> Operator:
     Raises UserError with the list of ids for any other name.
     """
     if ":" in operator_id:
-        return import_as(operator_id, Operator, "an operator (redqueen.evolve.operators.Operator)")
+        own = import_as(operator_id, Operator, "an operator (redqueen.evolve.operators.Operator)")
+        if own.num_parents not in (1, 2):
+            raise UserError(f"{operator_id} takes {own.num_parents} parents: name an operator that takes one or two")
+        return own
     if operator_id not in OPERATORS:
         raise UserError(f"unknown operator {operator_id!r}: choose one of {', '.join(OPERATORS)}, or module:NAME")
     return OPERATORS[operator_id]

@@ -46,13 +46,14 @@ def internal_fitness(
     user's function (``module:NAME``) gets a member and the evidence. Raises UserError when it cannot be imported or
     does not return a finite number.
     """
-    if measure := import_fitness(config.fitness):
-        return finite_by({m.id: measure(m, evidence) for m in individuals}, f"evolve.fitness {config.fitness}")
     fitness: dict[str, float] = {}
+    measure = import_fitness(config.fitness)
     for role in dict.fromkeys(member.role for member in individuals):
         members = [member for member in individuals if member.role == role]
         uses_probe = config.fitness == "probe" and role != "teacher"
-        if config.fitness == "rating" or (uses_probe and not evidence.probes):
+        if measure:
+            values = finite_by({m.id: measure(m, evidence) for m in members}, f"evolve.fitness {config.fitness}")
+        elif config.fitness == "rating" or (uses_probe and not evidence.probes):
             values = {member.id: STANDARD.fitness(member.rating) for member in members}
         elif uses_probe:
             values = by_late_mean(

@@ -122,7 +122,7 @@ def by_member(rollouts: Sequence[Rollout]) -> list[MemberData]:
 def mini_batches(rollouts: Sequence[Rollout], num_updates: Mapping[int, int]) -> list[list[Rollout]]:
     """Distribute each member's rollouts over mini-batches, as many as ``num_updates`` has for its slot.
 
-    They are split_evenly in turn, so that each mini-batch contains every kind of task.
+    They are dealt in turn: if a member has at least as many of a kind as mini-batches, each gets some of it.
     """
     parts: list[list[Rollout]] = [[] for _ in range(max(num_updates.values(), default=0))]
     seen = dict.fromkeys(num_updates, 0)

@@ -129,7 +129,8 @@ class Credit:
 
 
 GUESS_Z = 1.645
-"""Standard errors by which a solve rate must exceed chance; guessing does so in 5 % of cases (one-sided test)."""
+"""Standard errors by which a solve rate must exceed chance: a one-sided test at about 5 %, at up to 23 % where two
+attempts are made."""
 
 
 def beyond_chance(solve_frac: float, chance: float, num_attempts: int) -> float:

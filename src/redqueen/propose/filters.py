@@ -91,21 +91,21 @@ def _refusal(candidate: Candidate, content_filter: ContentFilter) -> Rejection |
 
 
 def reject_duplicates(
-    candidates: Sequence[Candidate], judged: Sequence[Task | Rejection], asked: Iterable[str]
+    candidates: Sequence[Candidate], judged: Sequence[Task | Rejection], asked: Iterable[str], order: Iterable[int]
 ) -> list[Task | Rejection]:
-    """Turn repeated tasks into rejections with the reason ``duplicate``; the first occurrence is kept.
+    """Turn repeated tasks into rejections with the reason ``duplicate``; of equal ones the first in ``order`` is kept.
 
-    ``asked`` are the keys of earlier tasks (``TaskBuffer.asked``).
+    ``asked`` are the keys of earlier tasks (``TaskBuffer.asked``), ``order`` the candidates' indices: in the order of
+    the teachers, the last one would be blamed for what all of them propose.
     """
     seen = set(asked)
-    result: list[Task | Rejection] = []
-    for candidate, verdict in zip(candidates, judged, strict=True):
-        if isinstance(verdict, Task):
+    result = list(judged)
+    for at in order:
+        if isinstance(verdict := judged[at], Task):
             keys = duplicate_keys(verdict)
             if not seen.isdisjoint(keys):
-                verdict = Rejection(candidate, "duplicate", "the same was asked before, with the same inputs")
+                result[at] = Rejection(candidates[at], "duplicate", "the same was asked before, with the same inputs")
             seen.update(keys)
-        result.append(verdict)
     return result
 
 

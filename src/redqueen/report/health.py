@@ -60,8 +60,8 @@ def health_of(view: RunView) -> Health:
 
 
 RATING_SHARE, LEFT_RANK, SPREAD = 0.05, 0.4, 0.05
-"""Matchmaking is active from this share of pairings on, selection up to this mean rank of the replaced members (0.5: by
-chance), and diversity from this value on. Ours."""
+"""Matchmaking is active from this change of a first draw on, selection up to this mean rank of the replaced members
+(0.5: by chance), and diversity from this value on. Ours."""
 
 
 def mechanisms(view: RunView) -> list[Mechanism]:
@@ -73,7 +73,7 @@ def mechanisms(view: RunView) -> list[Mechanism]:
         mean = sum(known) / len(known) if known else None
         found.append(Mechanism(name, mean is not None and acts(mean), "off" if mean is None else words.format(mean)))
 
-    add("matchmaking by rating", view.values("match/rating_share"), lambda x: x >= RATING_SHARE, "{:.1%} of pairings")
+    add("matchmaking by rating", view.values("match/rating_share"), lambda x: x >= RATING_SHARE, "{:.1%} of draws")
     for role in ("teacher", "student"):
         ranks = view.values(f"evolve/left_rank/{role}")
         add(f"selection of {role}s", ranks, lambda x: x <= LEFT_RANK, "replaced: rank {:.2f} (0 worst, 0.5 chance)")

@@ -156,7 +156,7 @@ def _part_of_a_step(
     slots = {state.players[name].slot for one in matches for name in (one.teacher, one.student)}
     before, began = {slot: engine.store.genotype(slot) for slot in slots}, time.perf_counter()
     proposals = propose(state, engine, streams, matches)
-    verdicts = verify(state, engine, proposals)
+    verdicts = verify(state, engine, streams, proposals)
     sampled = solve(state, engine, streams, matches, verdicts)
     graded = grade(sampled, engine.verifier, engine.prompt_format, engine.tokenizer)
     learn(state, engine, streams, matches, proposals, verdicts, graded)
