@@ -105,7 +105,7 @@ def _between(plan: str, arm: str, other: str, table: str, pages: tuple[str, ...]
 
 
 def _arms() -> Iterator[Figure]:
-    """Yield the comparisons of arms in ``rounds.toml``, ``members.toml`` (P4, P4b) and P2."""
+    """Yield the comparisons of arms in ``rounds.toml``, ``members.toml``, ``members-logic.toml`` (P4 to P4c) and P2."""
     population = "4T+4S"
     for arm, other, pages, digits in (
         (population, "1T+1S equal work", (README, FAQ), 1),
@@ -119,6 +119,7 @@ def _arms() -> Iterator[Figure]:
         yield _between("16 steps", arm, other, "rounds.csv", pages, digits)
     yield _between("36 steps", population, "1T+1S equal total", "members.csv", (README, FAQ))
     yield _between("36 steps", population, "rejection sampling", "members.csv", (FAQ,))
+    yield _between("24 steps, puzzles", population, "1T+1S equal total", "members_logic.csv")
     for arm, other in combinations(("balanced answers", "as many, drawn", "all answers"), 2):
         yield _between("P2", arm, other, "balanced.csv")
 

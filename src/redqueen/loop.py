@@ -2,9 +2,10 @@
 
     match -> propose -> verify -> solve (and grade) -> learn -> distill -> evolve
 
-The functions below are the phases, in this order, then their helpers; each takes the results of earlier phases. The state is passed in and
-returned, never changed in place. Only the members' adapters (``engine.store``, ``engine.learner``) change in place,
-from ``learn`` on. Every random draw comes from a stream that is named by (seed, step, purpose).
+The functions below are the phases, in this order, then their helpers; each takes the results of earlier phases. The
+state is passed in and returned, never changed in place. Only the members' adapters (``engine.store``,
+``engine.learner``) change in place, from ``learn`` on. Every random draw comes from a stream that is named by
+(seed, step, purpose).
 """
 
 from __future__ import annotations
