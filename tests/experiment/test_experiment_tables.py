@@ -185,14 +185,6 @@ def test_the_report_compares_arms_by_welch_and_seed_by_seed(plan: Experiment, ru
     assert "| steps | 5 | 5 |" in text and "| steps | 0 | 0 | 1.000 |" in text
 
 
-def test_wall_clock_is_not_matched_side_by_side(plan_file: Path, tmp_path: Path) -> None:
-    path = tmp_path / "e.toml"
-    path.write_text(plan_file.read_text().replace('"tokens"', '"wall_clock"'))
-    with pytest.raises(UserError, match="--jobs must be 1"):
-        run_all(load_experiment(path), tmp_path / "runs", 2, print, print)
-    assert not (tmp_path / "runs").exists()
-
-
 def test_the_time_left_is_told_from_the_runs_of_the_same_arm() -> None:
     assert seconds_left([], ["a"]) is None
     assert seconds_left([("a", 10.0), ("a", 20.0)], ["a", "a"]) == 30.0

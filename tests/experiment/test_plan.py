@@ -97,7 +97,7 @@ def test_a_matched_run_whose_rate_falls_says_where_to_or_does_not_learn(tmp_path
 
 
 def test_the_reference_itself_is_never_matched(tmp_path: Path) -> None:
-    plan = loaded(tmp_path, WHOLE.replace("steps = 7", 'steps = 7\nmatch = "wall_clock"'))
+    plan = loaded(tmp_path, WHOLE.replace("steps = 7", 'steps = 7\nmatch = "tokens"'))
     assert {(run.arm, run.match) for run in plan.runs} == {("big", "per_adapter"), ("one", "tokens")}
 
 

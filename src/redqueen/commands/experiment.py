@@ -59,8 +59,7 @@ def plan_text(plan: Experiment, folder: Path) -> str:
         config, reference = run.config, plan.reference_of(run)
         length = counted(plan.steps, "step")
         if reference is not None:
-            budget = {"tokens": "as many tokens as", "wall_clock": "as long as"}.get(run.match, "")
-            length = f"{budget} {reference.folder}, at most {counted(config.run.num_steps, 'step')}"
+            length = f"as many tokens as {reference.folder}, at most {counted(config.run.num_steps, 'step')}"
         state = "finished" if run.folder in done else "to do"
         hours = f", about {plan.gpu_hours(run):,.1f} GPU hours" if plan.gpu_hours_per_text else ""
         lines.append(f"  {run.folder:<{width}}  {config.population.arm:<7}  {length}{hours}  ({state})")

@@ -5,7 +5,7 @@
     base = "../configs/population.toml"     # a config, relative to this file; without it the defaults
     steps = 100
     seeds = [0, 1]
-    match = "per_adapter"                   # or "tokens", "wall_clock"
+    match = "per_adapter"                   # or "tokens"
     reference = "4T+4S"                     # the arm that others are compared with, and matched to
     set = {"propose.num_of_each_kind" = 4}        # for all arms
 
@@ -19,10 +19,9 @@
     seeds = [0]                             # instead of the experiment's
     match = "tokens"                        # instead of the experiment's
 
-``per_adapter``: all run ``steps`` steps, with the same work for every adapter (as in the paper). ``tokens`` and
-``wall_clock``: the reference runs ``steps`` steps, and a matched run of the same seed runs until it has sampled as
-many tokens, or spent as many seconds on steps, but at most ``max_steps``. If its learning rate decays, it must set the
-last step of the decay (``learn.decay_to_step``).
+``per_adapter``: all run ``steps`` steps, with the same work for every adapter (as in the paper). ``tokens``: the
+reference runs ``steps`` steps, and a matched run of the same seed runs until it has sampled as many tokens, but at most
+``max_steps``. If its learning rate decays, it must set the last step of the decay (``learn.decay_to_step``).
 
 With ``tokens_per_text`` and ``tokens_per_gpu_second`` (sampled and learned from) ``--dry-run`` estimates the price in
 GPU hours.
@@ -43,7 +42,7 @@ from redqueen.domains.registry import texts_of_a_step
 from redqueen.errors import UserError, command
 from redqueen.files import as_toml, read_toml
 
-Match = Literal["per_adapter", "tokens", "wall_clock"]
+Match = Literal["per_adapter", "tokens"]
 Name = Annotated[str, Field(min_length=1, max_length=60, pattern=r"^\w[\w .+-]*$")]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
@@ -55,7 +54,6 @@ SET_BY_EXPERIMENT = {
     "run.rng_seed": "list the seeds in experiment.seeds",
     "run.num_steps": "use experiment.steps",
     "run.max_tokens": 'use match = "tokens"',
-    "run.max_seconds": 'use match = "wall_clock"',
 }
 """Fields that the experiment sets in every run, and what to write instead."""
 

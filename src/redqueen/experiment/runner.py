@@ -83,10 +83,8 @@ def run_all(
     """Run the unfinished runs. ``report`` gets lines of text; ``after_each`` is called after each run.
 
     ``folder`` contains a folder for each run. Raises UserError, before anything is started, when an existing run has
-    other settings, and when an arm is matched by wall-clock time with several jobs, which would share the machine.
+    other settings.
     """
-    if jobs > 1 and any(plan.reference_of(run) and run.match == "wall_clock" for run in plan.runs):
-        raise UserError("--jobs must be 1 where an arm is matched by wall_clock: parallel runs slow each other")
     check_settings(plan, folder)
     done = {finished.planned.folder for finished in finished_runs(plan, folder)}
     todo = [planned for planned in plan.runs if planned.folder not in done]
@@ -128,8 +126,7 @@ def with_limit(plan: Experiment, planned: Planned, folder: Path) -> Config:
     if reference is None:
         return config
     with Journal.open(folder / reference.folder / JOURNAL, read_only=True) as journal:
-        spent = spent_so_far(journal)
-    limit = {"max_tokens": spent.tokens} if planned.match == "tokens" else {"max_seconds": spent.seconds}
+        limit = {"max_tokens": spent_so_far(journal).tokens}
     return config.model_copy(update={"run": config.run.model_copy(update=limit)})
 
 
@@ -293,7 +290,7 @@ def _same_settings(planned: Planned, path: Path) -> None:
     wanted = fitted(planned.config).model_dump(mode="json")
     if planned.config.model.precision == "auto":
         wanted["model"]["precision"] = there["model"]["precision"]  # what "auto" meant when the run began
-    limit = {"per_adapter": "", "tokens": "max_tokens", "wall_clock": "max_seconds"}[planned.match]
+    limit = "max_tokens" if planned.match == "tokens" else ""
     if limit and there["run"][limit] == wanted["run"][limit]:
         raise UserError(
             f"{path.parent} was run without the limit that matches it by {planned.match} now: choose another --out, "

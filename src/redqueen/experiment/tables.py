@@ -123,7 +123,7 @@ def by_arm(measured: Sequence[Measured]) -> Results:
 
 
 def _arm(plan: Experiment, measured: Sequence[Measured], arm: str) -> list[str]:
-    held = {"per_adapter": "steps, work per adapter", "tokens": "tokens", "wall_clock": "wall-clock"}
+    held = {"per_adapter": "steps, work per adapter", "tokens": "tokens"}
     runs = [one.planned for one in measured if one.planned.arm == arm]
     return [arm, ", ".join(str(run.seed) for run in runs), held[runs[0].match]]
 
