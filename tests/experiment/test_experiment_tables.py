@@ -186,11 +186,12 @@ def test_the_report_compares_arms_by_welch_and_seed_by_seed(plan: Experiment, ru
 
 
 def test_the_time_left_is_told_from_the_runs_of_the_same_arm() -> None:
-    assert seconds_left([], ["a"]) is None
-    assert seconds_left([("a", 10.0), ("a", 20.0)], ["a", "a"]) == 30.0
-    assert seconds_left([("a", 10.0), ("b", 30.0)], ["c"]) == 20.0
-    assert seconds_left([("a", 10.0)], ["a", "a", "a", "a"], jobs=2) == 20.0
-    assert seconds_left([("a", 10.0)], ["a"], jobs=4) == 10.0
+    assert seconds_left([], [("a", 1.0)]) is None
+    assert seconds_left([("a", 10.0), ("a", 20.0)], [("a", 1.0), ("a", 1.0)]) == 30.0
+    assert seconds_left([("a", 10.0), ("b", 30.0)], [("c", 1.0)]) == 20.0
+    assert seconds_left([("a", 10.0)], 4 * [("a", 1.0)], jobs=2) == 20.0
+    assert seconds_left([("a", 10.0)], 2 * [("a", 0.25)] + 2 * [("a", 1.0)], jobs=2) == 12.5
+    assert seconds_left([("a", 10.0)], [("a", 1.0)], jobs=4) == 10.0
     assert seconds_left([("a", 10.0)], []) == 0.0
 
 

@@ -139,8 +139,11 @@ def fitted(config: Config) -> Config:
     return config if config.model.base == EMBEDDED else fit_to_base(config).config
 
 
-def seconds_left(finished: Sequence[tuple[str, float]], todo: Sequence[str], jobs: int = 1) -> float | None:
-    """Estimate the seconds left: ``finished`` are pairs of an arm and a run's seconds, ``todo`` the remaining arms.
+def seconds_left(
+    finished: Sequence[tuple[str, float]], todo: Sequence[tuple[str, float]], jobs: int = 1
+) -> float | None:
+    """Estimate the seconds left: ``finished`` are pairs of an arm and a run's seconds, ``todo`` the other runs' arms
+    and the shares of their steps that are left.
 
     An arm without a finished run is assumed to take as long as the mean of the others. None without any finished run.
     """
@@ -151,14 +154,16 @@ def seconds_left(finished: Sequence[tuple[str, float]], todo: Sequence[str], job
         by_arm.setdefault(arm, []).append(seconds)
     means = {arm: fmean(values) for arm, values in by_arm.items()}
     unknown = fmean(means.values())
-    return sum(means.get(arm, unknown) for arm in todo) / min(jobs, max(1, len(todo)))
+    return sum(means.get(arm, unknown) * share for arm, share in todo) / min(jobs, max(1, len(todo)))
 
 
 def _left(plan: Experiment, folder: Path, jobs: int) -> str:
     """Return the expected time left as text; "" without a finished run."""
     finished = finished_runs(plan, folder)
     done = {one.planned.folder for one in finished}
-    todo = [run.arm for run in plan.runs if run.folder not in done]
+    todo = [
+        (run.arm, 1 - _last_step(folder, run) / run.config.run.num_steps) for run in plan.runs if run.folder not in done
+    ]
     left = seconds_left([(one.planned.arm, one.seconds) for one in finished], todo, jobs)
     return "" if left is None or not todo else f"; about {duration(left)} left for all"
 
@@ -225,17 +230,18 @@ def _run_in_parallel(
 
 
 def _progress_line(folder: Path, running: Iterable[Planned]) -> str:
-    """Return a line with the last step of each run, from the journal that its process is writing."""
-    parts = []
-    for planned in running:
-        path = folder / planned.folder / JOURNAL
-        try:
-            with Journal.open(path, read_only=True) as journal:
-                step = read.last_step(journal)
-        except UserError:
-            step = None  # there is no journal yet, or it is just being created
-        parts.append(f"{planned.folder} step {0 if step is None else step}/{planned.config.run.num_steps}")
+    """Return a line with the last step of each run."""
+    parts = [f"{run.folder} step {_last_step(folder, run)}/{run.config.run.num_steps}" for run in running]
     return f"running {', '.join(parts)}"
+
+
+def _last_step(folder: Path, planned: Planned) -> int:
+    """Return the last step of a run from the journal that its process is writing; 0 before the first."""
+    try:
+        with Journal.open(folder / planned.folder / JOURNAL, read_only=True) as journal:
+            return read.last_step(journal) or 0
+    except UserError:
+        return 0  # there is no journal yet, or it is just being created
 
 
 def _follow_experiment(stopping: Connection[Any, Any]) -> None:
