@@ -94,3 +94,9 @@ def test_a_state_of_an_earlier_version_is_read_without_the_fields_that_were_remo
         individual["genes"]["entropy_weight"] = 1.0
         individual["domain_ratings"] = []
     assert state_from_plain(plain) == state
+
+
+def test_a_users_kind_of_tasks_may_be_called_like_a_field_that_was_removed() -> None:
+    memory = TaskMemory(sizes={"scores": (0.5, 1.0)}, by_teacher={"T1": {"payoff": 3.0}})
+    state = replace(initial_state(Config()), memory=memory)
+    assert state_from_plain(json.loads(json.dumps(state_to_plain(state)))) == state

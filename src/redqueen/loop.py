@@ -260,7 +260,7 @@ def distill(
     """Phase 6, every ``distill.every_steps``: fine-tune a fresh adapter on all verified correct answers, then reset
     every student to it.
 
-    Without such answers the students do not change. ``on_progress`` is called with lines of text.
+    Without such answers the students do not change, and None is returned. ``on_progress`` is called with lines of text.
     """
     config = engine.config.distill
     if not config.every_steps or state.step % config.every_steps:
@@ -269,7 +269,7 @@ def distill(
     examples = examples_of(state.answers.by_task.values(), engine.prompt_format, engine.tokenizer)
     distilled = fine_tune(examples, engine.store, engine.learner, slot, config, streams, on_progress)
     if not distilled.num_answers:
-        return state, distilled
+        return state, None
     for student in state.students:
         engine.store.copy(slot, student.slot)
     broken = state.broken - {student.id for student in state.students}

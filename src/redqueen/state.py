@@ -142,14 +142,21 @@ def state_from_plain(plain: dict[str, Any]) -> State:
         ) from None
 
 
-REMOVED = {"payoff", "scores", "domain_ratings", "entropy_weight", "last_look"}
-"""Fields of the state, of members, genes and archived tasks that earlier versions wrote and that are ignored."""
+REMOVED = {
+    "": {"payoff", "scores"},
+    "individuals": {"domain_ratings"},
+    "individual": {"domain_ratings"},
+    "genes": {"entropy_weight"},
+    "entries": {"last_look"},
+}
+"""What earlier versions wrote and is ignored, by the field that contains it ("": the state)."""
 
 
-def _without_removed(plain: Any) -> Any:
+def _without_removed(plain: Any, field: str = "") -> Any:
     if isinstance(plain, dict):
-        return {name: _without_removed(value) for name, value in plain.items() if name not in REMOVED}
-    return [_without_removed(value) for value in plain] if isinstance(plain, list) else plain
+        left = plain.keys() - REMOVED.get(field, ())
+        return {name: _without_removed(value, name) for name, value in plain.items() if name in left}
+    return [_without_removed(value, field) for value in plain] if isinstance(plain, list) else plain
 
 
 _STATE = TypeAdapter(State)

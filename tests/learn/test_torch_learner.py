@@ -107,10 +107,20 @@ def test_a_piece_holds_no_more_tokens_than_asked_for_and_an_advantage_that_is_no
 
 
 def test_the_figures_of_mini_batches_are_merged_by_tokens() -> None:
-    parts = [UpdateStats(0, 1.0, 2.0, 0.5, 10, True, 0.1), UpdateStats(0, 4.0, 4.0, 0.0, 30, False, 0.3, False)]
+    parts = [UpdateStats(0, 1.0, 2.0, 0.5, 10, True, 0.1), UpdateStats(0, 4.0, 4.0, 0.0, 30, True, 0.3, False)]
     merged = _merged(parts)
     assert (merged.loss, merged.grad_norm, merged.clip_frac, merged.num_tokens) == (3.25, 3.0, 0.125, 40)
-    assert (merged.ok, merged.kl, merged.stepped) == (False, pytest.approx(0.25), True)
+    assert (merged.ok, merged.kl, merged.stepped) == (True, pytest.approx(0.25), True)
+
+
+def test_a_member_is_broken_by_its_last_mini_batch_and_figures_are_of_the_finite_ones() -> None:
+    good = UpdateStats(0, 1.0, 2.0, 0.5, 10, True, 0.1)
+    bad = UpdateStats(0, math.nan, math.nan, 0.0, 30, False, math.nan, False)
+    for parts, ok in (([bad, good], True), ([good, bad], False)):
+        merged = _merged(parts)
+        assert (merged.ok, merged.stepped, merged.num_tokens) == (ok, True, 40)
+        assert (merged.loss, merged.grad_norm, merged.clip_frac, merged.kl) == (1.0, 2.0, 0.5, 0.1)
+    assert not _merged([bad, bad]).ok
 
 
 @pytest.mark.parametrize("size", [1e-3, 1e3])

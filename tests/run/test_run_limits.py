@@ -9,7 +9,7 @@ from redqueen.config import RunConfig, load_config
 from redqueen.journal import Journal, read
 from redqueen.propose.buffer import TaskBuffer
 from redqueen.records import Individual, Rating
-from redqueen.run.continuation import Spent, is_over
+from redqueen.run.continuation import Spent, is_over, spent_so_far
 from redqueen.run.lifecycle import resume, start
 from redqueen.run.store import JOURNAL
 from redqueen.state import State
@@ -68,3 +68,31 @@ def test_where_every_step_has_births_the_step_behind_the_limit_has_none_and_is_t
         assert {row["step"] for row, _ in read.births(journal)} == {1}
         assert {row["step"] for row in read.evaluations(journal)} == {0, 2}
     check_it_goes_on_as_if_never_cut(folder, tmp_path / "again", step=1)
+
+
+def test_tokens_of_tasks_from_a_file_count_in_a_run_as_in_its_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[Spent] = []
+
+    def watched(run: RunConfig, step: int, spent: Spent, has_new_members: bool) -> bool:
+        counted.append(spent)
+        return is_over(run, step, spent, has_new_members)
+
+    monkeypatch.setattr("redqueen.run.lifecycle.is_over", watched)
+    mine = tmp_path / "mine.jsonl"
+    mine.write_text("".join(f'{{"question": "What is {n} plus {n}?", "answer": "{2 * n}"}}\n' for n in range(1, 9)))
+    domains = f'propose.domains={{code = 0.5, "file:{mine}" = 0.5}}'
+    folder = play((domains, "run.max_tokens=1", *SHORT), tmp_path / "run")
+    with Journal.open(folder / JOURNAL, read_only=True) as journal:
+        assert read.metric_series(journal)["solve/anchor_tokens"][0][1]
+        assert spent_so_far(journal).tokens == counted[-1].tokens
+
+
+def test_a_run_that_reaches_its_limit_in_a_step_that_could_distil_nothing_ends(tmp_path: Path) -> None:
+    # With one token an answer, none is right: neither students nor a product can be distilled.
+    options = ("solve.max_new_tokens=1", "distill.every_steps=1", "distill.warmup_updates=0", "run.max_tokens=1")
+    folder = play((*options, "run.product=distilled", "evaluate.control=false"), tmp_path / "run")
+    with Journal.open(folder / JOURNAL, read_only=True) as journal:
+        assert read.last_step(journal) == 1
+        assert read.metric_series(journal)["distill/answers"] == [(1, 0.0)]

@@ -208,10 +208,11 @@ def num_proposals(config: ProposeConfig) -> dict[str, int]:
 
 
 def texts_of_a_step(config: Config) -> tuple[int, int]:
-    """Return the number of proposals in a step, and of attempts if all proposals are valid."""
+    """Return the number of proposals in a step, and of attempts, anchors included, if all proposals are valid."""
     proposals = sum(num_proposals(config.propose).values()) * config.population.num_teachers
     students_per_task = config.population.num_students if config.match.rule == "all_pairs" else 1
-    return proposals, proposals * students_per_task * config.solve.num_attempts
+    num_posed = math.ceil(proposals * students_per_task / (1 - config.propose.anchor_frac))
+    return proposals, num_posed * config.solve.num_attempts
 
 
 def _share_out(wanted: dict[str, int], kinds_of: dict[str, list[str]], shares: dict[str, float]) -> dict[str, int]:

@@ -86,13 +86,12 @@ class Joint:
     """One or more adapters of L layers in one pair of orthonormal bases: dW_i = Q_out core_i Q_in^T.
 
     ``parts`` are the factors (A (L, r, in), B (L, out, r)), k columns in all. Q_out = [B1 B2] mix_out with mix_out
-    (L, k, m), and Q_in = [A1; A2]^T mix_in with mix_in (L, k, m); each core is (L, m, m). Conversely, [B1 B2] =
-    Q_out tri_out. Small tensors are float64; where factors are linearly dependent the surplus basis vectors are zero.
+    (L, k, m), and Q_in = [A1; A2]^T mix_in with mix_in (L, k, m); each core is (L, m, m). Small tensors are float64;
+    where factors are linearly dependent the surplus basis vectors are zero.
     """
 
     parts: tuple[Factors, ...]
     mix_out: Tensor
-    tri_out: Tensor
     mix_in: Tensor
     cores: tuple[Tensor, ...]
 
@@ -116,7 +115,7 @@ def joint(parts: Sequence[Factors]) -> Joint:
     mix_in, tri_in = _orthonormal(_grams([a for a, _ in parts]))
     rank = parts[0][0].shape[1]
     blocks = zip(tri_out.split(rank, dim=2), tri_in.split(rank, dim=2), strict=True)
-    return Joint(tuple(parts), mix_out, tri_out, mix_in, tuple(t_out @ t_in.mT for t_out, t_in in blocks))
+    return Joint(tuple(parts), mix_out, mix_in, tuple(t_out @ t_in.mT for t_out, t_in in blocks))
 
 
 def squares_of(core: Tensor, parent: Tensor) -> list[tuple[float, float]]:
@@ -135,7 +134,7 @@ def in_singular_bases(pair: Joint) -> Joint:
     left = torch.linalg.eigh(first @ first.mT + second @ second.mT).eigenvectors.flip(-1)
     right = torch.linalg.eigh(first.mT @ first + second.mT @ second).eigenvectors.flip(-1)
     cores = (left.mT @ first @ right, left.mT @ second @ right)
-    return Joint(pair.parts, pair.mix_out @ left, left.mT @ pair.tri_out, pair.mix_in @ right, cores)
+    return Joint(pair.parts, pair.mix_out @ left, pair.mix_in @ right, cores)
 
 
 def cut(basis: Joint, core: Tensor, rank: int) -> tuple[Spectrum, Tensor]:

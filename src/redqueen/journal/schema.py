@@ -191,8 +191,8 @@ EXAMPLE, SHARE, CHOSEN = "product/example", "product/share/", "product/chosen/"
 """Metrics of the last step. The share on the product's probe and the 1 of the product end with a candidate's name. The
 example is the number of the first held-out item that the product solves greedily and the base does not."""
 
-UNLISTED_TOKENS = ("evolve/probe_tokens", "solve/replay_tokens")
-"""Metrics of sampled tokens that no row of ``candidate`` or ``attempt`` counts."""
+UNLISTED_TOKENS = ("evolve/probe_tokens", "solve/anchor_tokens", "solve/replay_tokens")
+"""Metrics of sampled tokens that no row of ``candidate`` or ``attempt`` counts; the third is of earlier versions."""
 
 MEASURES = ("ast_depth", "cyclomatic", "num_lines", "num_variables")
 """The measures of a task that have a column: depth, paths, lines and names of its program.

@@ -59,19 +59,21 @@ class Totals:
 
 
 def _merged(stats: Sequence[UpdateStats]) -> UpdateStats:
-    """Return one record for a member's updates of a step: means, weighted by tokens where they are over tokens."""
-    first, num_tokens = stats[0], sum(one.num_tokens for one in stats)
+    """Return one record for a member's updates of a step: means over the finite ones (over all if none is), weighted
+    by tokens where they are over tokens. It is ``ok`` if the last update was finite."""
     if len(stats) == 1:
-        return first
-    shares = [one.num_tokens / max(1, num_tokens) for one in stats]
+        return stats[0]
+    finite = [one for one in stats if one.ok] or stats
+    num_finite = sum(one.num_tokens for one in finite)
+    shares = [one.num_tokens / max(1, num_finite) for one in finite]
     return replace(
-        first,  # with its mismatch, since the weights had not changed yet
-        loss=sum(share * one.loss for share, one in zip(shares, stats, strict=True)),
-        grad_norm=fmean(one.grad_norm for one in stats),
-        clip_frac=sum(share * one.clip_frac for share, one in zip(shares, stats, strict=True)),
-        num_tokens=num_tokens,
-        ok=all(one.ok for one in stats),
-        kl=sum(share * one.kl for share, one in zip(shares, stats, strict=True)),
+        stats[0],  # with its mismatch, since the weights had not changed yet
+        loss=sum(share * one.loss for share, one in zip(shares, finite, strict=True)),
+        grad_norm=fmean(one.grad_norm for one in finite),
+        clip_frac=sum(share * one.clip_frac for share, one in zip(shares, finite, strict=True)),
+        num_tokens=sum(one.num_tokens for one in stats),
+        ok=stats[-1].ok,
+        kl=sum(share * one.kl for share, one in zip(shares, finite, strict=True)),
         stepped=any(one.stepped for one in stats),
     )
 

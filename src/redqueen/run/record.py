@@ -128,8 +128,9 @@ def _solving_metrics(report: StepReport) -> dict[str, float]:
         "solve/tokens_mean": mean(float(len(c.tokens)) for c in completions),
         "reward/student_mean": mean(mean(row) for row in rewards if row),
     }
-    if anchors := [a.solve_frac or 0.0 for a in answered if not a.task.student]:
-        metrics["solve/anchor_rate"] = mean(anchors)
+    if anchors := [a for a in report.graded if not a.task.student]:  # they have no rows of their own
+        metrics["solve/anchor_rate"] = mean(a.solve_frac or 0.0 for a in anchors if a.kept)
+        metrics["solve/anchor_tokens"] = float(sum(o.attempt.num_tokens for a in anchors for o in a.outcomes))
     for kind in in_order(a.task.kind for a in answered):
         metrics[f"solve/rate/{kind}"] = mean(a.solve_frac or 0.0 for a in answered if a.task.kind == kind)
     return metrics
