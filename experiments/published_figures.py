@@ -119,7 +119,7 @@ def _arms() -> Iterator[Figure]:
         yield _between("16 steps", arm, other, "rounds.csv", pages, digits)
     yield _between("36 steps", population, "1T+1S equal total", "members.csv", (README, FAQ))
     yield _between("36 steps", population, "rejection sampling", "members.csv", (FAQ,))
-    yield _between("24 steps, puzzles", population, "1T+1S equal total", "members_logic.csv")
+    yield _between("24 steps, puzzles", population, "1T+1S equal total", "members_logic.csv", (FAQ,))
     for arm, other in combinations(("balanced answers", "as many, drawn", "all answers"), 2):
         yield _between("P2", arm, other, "balanced.csv")
 
