@@ -315,7 +315,7 @@ def test_a_mechanism_that_did_not_act_is_listed_as_inactive(tmp_path: Path) -> N
     assert told["selection of students"] == told["distillation"] == (False, "off")
     assert told["diversity of teachers, weight"][0] and not told["diversity of students, weight"][0]
     page = report_html([view])
-    assert ">matchmaking by rating</b>: inactive, 2.0% of pairings" in page
+    assert ">matchmaking by rating</b>: inactive, 2.0% of draws" in page
     assert "No check-up after step 10 yet." in page and "✓" not in page.partition("Check-ups</h3>")[2][:500]
 
 
