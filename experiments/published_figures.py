@@ -96,16 +96,24 @@ def product_means(arm: str, seeds: Sequence[int] | None = None, table: str = "ro
     return [sum(own) / len(own) for seed, own in sorted(scores.items()) if seeds is None or seed in seeds]
 
 
-def _between(plan: str, arm: str, other: str, table: str, pages: tuple[str, ...] = (), digits: int = 1) -> Figure:
+def _between(
+    plan: str,
+    arm: str,
+    other: str,
+    table: str,
+    pages: tuple[str, ...] = (),
+    digits: int = 1,
+    measure: str = "mean of greedy and sampled",
+) -> Figure:
     """Return the difference between two arms of a plan, over the seeds of ``other``, which has the fewer."""
     second = product_means(other, table=table)
     found = difference(product_means(arm, range(len(second)), table), second)
-    name = f"{plan}: {arm} less {other}, mean of greedy and sampled"
+    name = f"{plan}: {arm} less {other}, {measure}"
     return Figure(name, found.estimate, *found.interval, pages, digits, found.p)
 
 
 def _arms() -> Iterator[Figure]:
-    """Yield the comparisons of arms in ``rounds.toml``, ``members.toml``, ``members-logic.toml`` (P4 to P4c) and P2."""
+    """Yield the comparisons of arms in ``rounds.toml``, ``members.toml`` and its variants (P4 to P4d), and P2."""
     population = "4T+4S"
     for arm, other, pages, digits in (
         (population, "1T+1S equal work", (README, FAQ), 1),
@@ -120,6 +128,9 @@ def _arms() -> Iterator[Figure]:
     yield _between("36 steps", population, "1T+1S equal total", "members.csv", (README, FAQ))
     yield _between("36 steps", population, "rejection sampling", "members.csv", (FAQ,))
     yield _between("24 steps, puzzles", population, "1T+1S equal total", "members_logic.csv", (FAQ,))
+    yield _between(
+        "24 steps, SmolLM2", "2T+2S", "1T+1S equal total", "members_smollm2.csv", (README, FAQ), measure="greedy"
+    )
     for arm, other in combinations(("balanced answers", "as many, drawn", "all answers"), 2):
         yield _between("P2", arm, other, "balanced.csv")
 
