@@ -37,6 +37,11 @@ class GradedAttempts(SampledAttempts):
     outcomes: tuple[Outcome, ...]
 
     @property
+    def is_anchor(self) -> bool:
+        """Whether the task is from the user's files: it has no teacher, and no rows in the journal."""
+        return not self.task.student
+
+    @property
     def kept(self) -> list[int]:
         """Indices of the attempts that count. A lost one (infrastructure failure) is neither right nor wrong."""
         return [i for i, outcome in enumerate(self.outcomes) if not outcome.grade.lost]

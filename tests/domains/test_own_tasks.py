@@ -12,7 +12,7 @@ from redqueen.config import ProposeConfig
 from redqueen.domains.code.kinds import CODE
 from redqueen.domains.own import FORMS, read_own, rows_of_source
 from redqueen.domains.prompt_format import FRAMES, PromptFormat
-from redqueen.domains.registry import grade, kind_of, num_proposals
+from redqueen.domains.registry import grade, kind_of, num_proposals, texts_of_a_step
 from redqueen.domains.rows import Row
 from redqueen.engine import Engine
 from redqueen.errors import UserError
@@ -185,6 +185,17 @@ def test_a_share_of_each_students_tasks_are_anchors_of_the_file(table: Table, tm
     later = solve(state, engine, Streams(0, 2), [Match(teacher, student, 0.5)], posed)
     assert {one.task.id for one in later} != {one.task.id for one in sampled}
     assert kind_of(anchors[0]).name == "own_answer"
+
+
+def test_the_plan_of_a_step_counts_the_anchors_too() -> None:
+    members: dict[str, dict[str, object]] = {
+        "population": {"num_teachers": 2, "num_students": 2},
+        "solve": {"num_attempts": 3},
+    }
+    each: dict[str, object] = {"num_proposals": {}, "num_of_each_kind": 2}  # of three kinds
+    alone = config_of(**members, propose=each)
+    shared = config_of(**members, propose={**each, "domains": {"code": 0.75, "file:a": 0.25}})
+    assert (texts_of_a_step(alone), texts_of_a_step(shared)) == ((12, 36), (12, 48))
 
 
 def test_files_without_a_valid_task_and_files_alone_are_refused(table: Table, tmp_path: Path) -> None:

@@ -163,8 +163,8 @@ class DistillConfig(Section):
     batch_size: int = Field(default=48, ge=1)
     """Answers of one update. Ours."""
     learning_rate: float = Field(default=2e-3, gt=0)
-    """Learning rate, times the warm-up, times a linear decay to zero. Ours: measured for the embedded base. If it
-    is not set, a larger base gets the ``learn.learning_rate`` for its size (``fitting.py``)."""
+    """Learning rate, before the factors of the warm-up and of a linear decay to zero. Ours: measured for the embedded
+    base. If it is not set, a larger base gets the ``learn.learning_rate`` for its size (``fitting.py``)."""
     warmup_updates: int = Field(default=20, ge=0)
     """Updates over which a factor of the rate rises to 1; with few answers, and so few updates, lower it. Ours."""
 

@@ -120,8 +120,8 @@ def mask_components(breeding: Breeding, constants: MaskConstants) -> Variation:
 def redraw_weakest(breeding: Breeding, constants: RedrawConstants) -> Variation:
     """M6: the weakest ceil(rho r) live components keep their singular values and get fresh random unit directions.
 
-    Unlike M1 and M3 it explores outside the parent's subspaces. Of an adapter with at most as many live components it
-    keeps none. Source: ours; the paper names a rank perturbation, but its definition is not known.
+    Unlike M1 and M3 it explores outside the parent's subspaces. If no more components are live, all are redrawn.
+    Source: ours; the paper names a rank perturbation, but its definition is not known.
     """
     num_redrawn = math.ceil(constants.redraw_frac * breeding.parents[0].rank - 1e-9)
 

@@ -241,7 +241,7 @@ def _last_step(folder: Path, planned: Planned) -> int:
         with Journal.open(folder / planned.folder / JOURNAL, read_only=True) as journal:
             return read.last_step(journal) or 0
     except UserError:
-        return 0  # there is no journal yet, or it is just being created
+        return 0  # its process has not created the journal yet
 
 
 def _follow_experiment(stopping: Connection[Any, Any]) -> None:

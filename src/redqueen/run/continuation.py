@@ -33,7 +33,7 @@ class Spent:
     def plus(self, report: StepReport, metrics: Mapping[str, float]) -> Spent:
         """Return the cost after one more step with these ``metrics``."""
         proposed = sum(len(p.completion.tokens) for p in report.proposals)
-        answered = sum(o.attempt.num_tokens for a in report.graded if a.task.student for o in a.outcomes)
+        answered = sum(o.attempt.num_tokens for a in report.graded if not a.is_anchor for o in a.outcomes)
         unlisted = sum(int(metrics.get(name, 0)) for name in UNLISTED_TOKENS)
         return Spent(self.tokens + proposed + answered + unlisted, self.seconds + sum(report.seconds.values()))
 

@@ -128,7 +128,7 @@ def _solving_metrics(report: StepReport) -> dict[str, float]:
         "solve/tokens_mean": mean(float(len(c.tokens)) for c in completions),
         "reward/student_mean": mean(mean(row) for row in rewards if row),
     }
-    if anchors := [a for a in report.graded if not a.task.student]:  # they have no rows of their own
+    if anchors := [a for a in report.graded if a.is_anchor]:
         metrics["solve/anchor_rate"] = mean(a.solve_frac or 0.0 for a in anchors if a.kept)
         metrics["solve/anchor_tokens"] = float(sum(o.attempt.num_tokens for a in anchors for o in a.outcomes))
     for kind in in_order(a.task.kind for a in answered):
@@ -322,13 +322,12 @@ def record_step(writer: StepWriter, before: State, report: StepReport, behaviour
         for task, measured in zip(tasks, measures, strict=True)
     ]
     writer.add_tasks(records)
-    known = {task.id for task in tasks}
     writer.add_attempts(
         AttemptRecord(outcome, reward, advantage)
         for answered, rewards, advantages in zip(
             report.graded, credit.attempt_rewards, credit.attempt_advantages, strict=True
         )
-        if answered.task.id in known  # an anchor is not a task of the run
+        if not answered.is_anchor
         for outcome, reward, advantage in zip(answered.outcomes, rewards, advantages, strict=True)
     )
     behaviours |= {record.behaviour: domain_of(record.task.kind).name for record in records}
