@@ -127,7 +127,7 @@ def _arms() -> Iterator[Figure]:
         yield _between("16 steps", arm, other, "rounds.csv", pages, digits)
     yield _between("36 steps", population, "1T+1S equal total", "members.csv", (README, FAQ))
     yield _between("36 steps", population, "rejection sampling", "members.csv", (FAQ,))
-    yield _between("24 steps, puzzles", population, "1T+1S equal total", "members_logic.csv", (FAQ,))
+    yield _between("24 steps, puzzles", population, "1T+1S equal total", "members_logic.csv", (README, FAQ))
     yield _between(
         "24 steps, SmolLM2", "2T+2S", "1T+1S equal total", "members_smollm2.csv", (README, FAQ), measure="greedy"
     )
